@@ -93,9 +93,10 @@ class [[nodiscard]] Request {
   PendingCall* pending_ = nullptr;
 };
 
-struct Traffic {                // what this rank has called and sent on one communicator
-  std::int64_t calls = 0;       // number of calls; a call that the library cuts into pieces counts once for each piece
-  std::int64_t bytes_sent = 0;  // sent by the schedules' send steps; −1 after a native call, whose bytes are unknown
+struct Traffic {                    // what this rank has called and sent on one communicator
+  std::int64_t calls = 0;           // number of calls; a call that the library cuts into pieces counts once for each piece
+  std::int64_t bytes_sent = 0;      // sent by the schedules' send steps; −1 after a native call, whose bytes are unknown
+  std::int64_t bytes_crossing = 0;  // of these, to ranks on other hosts; −1: unknown
 };
 
 class Communicator {

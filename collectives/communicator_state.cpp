@@ -122,9 +122,10 @@ Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_
 }
 
 void Communicator::State::enqueue(Request::PendingCall& pending, const Call& call) {
-  const std::int64_t sent = pending.route->bytes_sent;
+  const auto add = [](std::int64_t& sum, std::int64_t bytes) { sum = bytes < 0 || sum < 0 ? -1 : sum + bytes; };
   ++traffic.calls;
-  traffic.bytes_sent = sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + sent;
+  add(traffic.bytes_sent, pending.route->bytes_sent);
+  add(traffic.bytes_crossing, pending.route->bytes_crossing);
   const bool is_barrier = call.what == Collective::barrier;
   pending.input = is_barrier ? &token_[0] : call.input.data;
   pending.output = is_barrier ? &token_[1] : call.output.data;

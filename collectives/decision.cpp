@@ -123,7 +123,9 @@ Decision decide(const Key& key, const Problem& problem, std::span<const Problem>
   if (!algorithm || !fits_everywhere(*algorithm, key, problem, everybodys))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), choice.algorithm),
                 fmt::format("{} ranks, {}", problem.size, words_for(key, choice)), "choose another algorithm, or auto");
-  return {std::move(choice), algorithm, algorithm->plan(problem).elements_sent() * size_of(key.dtype)};
+  const Schedule schedule = algorithm->plan(problem);
+  const std::int64_t each = size_of(key.dtype);
+  return {std::move(choice), algorithm, each * schedule.elements_sent(), each * schedule.elements_crossing()};
 }
 
 }  // namespace chorale

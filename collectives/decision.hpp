@@ -54,6 +54,7 @@ struct Decision {
   Choice choice;
   const Algorithm* algorithm = nullptr;  // nullptr: the library's own collective, "native"
   std::int64_t bytes_sent = -1;          // by this rank; −1: unknown
+  std::int64_t bytes_crossing = -1;      // of these, to ranks on other hosts
 };
 
 // `everybodys` holds the problems of all ranks if those are not problem.at(0), problem.at(1), …; otherwise it is empty.

@@ -124,7 +124,8 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
   if (!plan.algorithm && !world_.transport->has_native(key.what))
     usage_error(fmt::format("{} has no native {}", world_.transport->name(), name_of(key.what)),
                 fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
-  return std::make_shared<Route>(Route{std::move(plan), std::move(decision.choice), {}, decision.bytes_sent});
+  return std::make_shared<Route>(
+      Route{std::move(plan), std::move(decision.choice), {}, decision.bytes_sent, decision.bytes_crossing});
 }
 
 }  // namespace chorale

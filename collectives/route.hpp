@@ -18,6 +18,7 @@ struct Route {
   Choice choice;
   std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
   std::int64_t bytes_sent = 0;                   // by this rank in each call; −1: unknown
+  std::int64_t bytes_crossing = 0;               // of these, to ranks on other hosts
 };
 
 class Routes {

@@ -131,6 +131,18 @@ std::int64_t Schedule::elements_sent() const {
   return sum;
 }
 
+std::int64_t Schedule::elements_crossing() const {
+  const std::vector<int>& hosts = problem_.hosts;
+  if (hosts.empty()) return 0;
+  const auto is_far = [&](int peer) {
+    return hosts.at(static_cast<std::size_t>(peer)) != hosts.at(static_cast<std::size_t>(problem_.rank));
+  };
+  std::int64_t sum = 0;
+  for (const Step& step : steps)
+    if (step.kind == Kind::send) sum += step.src[0].count * std::ranges::count_if(step.peers, is_far);
+  return sum;
+}
+
 std::string Schedule::describe() const {
   std::string text;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -76,7 +76,8 @@ class Schedule {
   const Problem& problem() const { return problem_; }
   std::int64_t scratch_count() const { return scratch_; }
   std::int64_t elements_sent() const;
-  std::string describe() const;  // one line per step
+  std::int64_t elements_crossing() const;  // of these, to ranks on other hosts (Problem::hosts)
+  std::string describe() const;            // one line per step
 
  private:
   LastAccess& last_access(const Range& range);

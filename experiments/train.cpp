@@ -120,7 +120,7 @@ class Train final : public Command {
     memory_.complete(options);
     require_place(asked.layout, world);
     const train::Dataset data(data_, options.shape, options.seed);
-    const auto [choice, why_order] = train::placed(asked, options, *session.runtime);
+    const auto [choice, why_order] = train::placed(asked, options, topology_of(*session.runtime));
 
     train::Team team(choice, device_, session);
     if (device_.memory() &&

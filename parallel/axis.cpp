@@ -57,18 +57,20 @@ Axis::Axis(std::string name, int rank, int size, std::vector<int> hosts, std::st
       selector_(std::move(selector)),
       time_(&time) {}
 
-void Axis::add(std::size_t operation, std::int64_t bytes) {
+void Axis::add(std::size_t operation, Sent sent) {
   Account::Entry& entry = account_.entries[operation];
   ++entry.calls;
-  entry.bytes = bytes < 0 || entry.bytes < 0 ? -1 : entry.bytes + bytes;
+  entry.bytes = sent.bytes < 0 || entry.bytes < 0 ? -1 : entry.bytes + sent.bytes;
+  entry.crossing = sent.crossing < 0 || entry.crossing < 0 ? -1 : entry.crossing + sent.crossing;
 }
 
-std::int64_t Axis::foreseen(const TensorCall& call) {
+Axis::Sent Axis::foreseen(const TensorCall& call) {
   const Key key = key_of(call, size_, call.from.storage() == call.to.storage());
-  const auto [place, is_new] = bytes_.try_emplace(key);
+  const auto [place, is_new] = sent_.try_emplace(key);
   if (is_new) {
     const Problem problem = problem_of(key, {}, rank_, size_, hosts_);
-    place->second = decide(key, problem, {}, {backend_, *selector_, asked_}).bytes_sent;
+    const Decision decision = decide(key, problem, {}, {backend_, *selector_, asked_});
+    place->second = {decision.bytes_sent, decision.bytes_crossing};
   }
   return place->second;
 }
@@ -84,10 +86,12 @@ template <class Do>
 std::int64_t Axis::account_for(const Call& call, bool started, Do&& carry_out) {
   const double begun = now();
   time_->wait_begins(begun);
-  const std::int64_t before = group_.traffic().bytes_sent;
+  const Traffic before = group_.traffic();
   carry_out();
-  const std::int64_t after = group_.traffic().bytes_sent;
-  add(static_cast<std::size_t>(call.what), after < 0 ? -1 : after - before);
+  const Traffic& after = group_.traffic();
+  const auto since = [](std::int64_t later, std::int64_t then) { return later < 0 ? -1 : later - then; };
+  add(static_cast<std::size_t>(call.what),
+      {since(after.bytes_sent, before.bytes_sent), since(after.bytes_crossing, before.bytes_crossing)});
   const double done = now();
   time_->wait_ends(done);
   if (!writes()) return -1;
@@ -138,7 +142,9 @@ std::vector<std::string> Axis::exchange(const std::string& mine) {
 }
 
 Axis::Pending Axis::start_send(const Tensor& x, int to) {
-  add(messages, x.bytes());
+  const std::vector<int>& hosts = pretends() ? hosts_ : group_.hosts();
+  const bool crosses = !hosts.empty() && hosts[static_cast<std::size_t>(to)] != hosts[static_cast<std::size_t>(rank_)];
+  add(messages, {x.bytes(), crosses ? x.bytes() : 0});
   return message("send", pretends() ? Request() : group_.start_send(x.slice(), to), x);
 }
 

@@ -28,7 +28,8 @@ const char* operation_name(std::size_t operation);
 struct Account {
   struct Entry {
     std::int64_t calls = 0;
-    std::int64_t bytes = 0;  // sent by this rank; −1: unknown, because a library's own algorithm sent them
+    std::int64_t bytes = 0;     // sent by this rank; −1: unknown, because a library's own algorithm sent them
+    std::int64_t crossing = 0;  // of these, to ranks on other hosts; −1: unknown
     bool operator==(const Entry&) const = default;
   };
   std::array<Entry, operations> entries{};
@@ -106,11 +107,14 @@ class Axis {
   // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
   // Returns false for all other calls.
   bool done_alone(const Call& call) const;
-  std::int64_t foreseen(const TensorCall& call);  // the bytes that this rank would send in the call
+  struct Sent {
+    std::int64_t bytes = 0, crossing = 0;
+  };
+  Sent foreseen(const TensorCall& call);  // what this rank would send in the call
   template <class Do>
   std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);
-  void add(std::size_t operation, std::int64_t bytes);
+  void add(std::size_t operation, Sent sent);
   bool writes() const { return trace_ && trace_->on(); }
   double now() const { return group_ ? group_.clock().seconds() : 0; }
 
@@ -121,7 +125,7 @@ class Axis {
   std::string backend_;
   RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
-  std::map<Key, std::int64_t> bytes_;  // cached predictions of foreseen()
+  std::map<Key, Sent> sent_;  // cached predictions of foreseen()
   Account account_;
   CommunicationTime* time_;
   Trace* trace_ = nullptr;

@@ -107,6 +107,10 @@ int rank_of_stage(const Layout& l, std::int64_t stage, bool last_shard) {
   return static_cast<int>(rank);
 }
 
+std::int64_t stage_of(const Layout& l, std::int64_t rank) {
+  return number_of(l, coordinates_of(l, rank), dividing(*l.axes, Divides::layers));
+}
+
 std::vector<std::int64_t> end_stages(const Layout& l) {
   const PipelineShape pipeline = pipeline_of(l);
   const std::int64_t first = pipeline.place(0).stage, last = pipeline.place(pipeline.parts() - 1).stage;

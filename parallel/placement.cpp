@@ -78,6 +78,17 @@ bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topolog
       groups_of(layout), [&](const RankGroup& group) { return group.chosen_as != axis || topology.together(group.ranks); });
 }
 
+ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
+                       const std::string& widest) {
+  if (nearest != widest)
+    for (const AxisRow& axis : *layout.axes)
+      if (layout[axis.name] > 1 && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))
+        backends[axis.name] = nearest;
+  for (auto& [axis, backend] : backends)
+    if (backend == "auto") backend = widest;
+  return backends;
+}
+
 bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
   return topology.hosts() <= 1 || !out_of_reach(layout, backends, topology);
 }

@@ -177,7 +177,9 @@ Accounts RunPlan::after(const RunCounts& counts) const {
         Account::Entry& entry = sum[axis].entries[i];
         entry.calls += times * account.entries[i].calls;
         if (times == 0 || account.entries[i].calls == 0) continue;
-        entry.bytes = entry.bytes < 0 || account.entries[i].bytes < 0 ? -1 : entry.bytes + times * account.entries[i].bytes;
+        const auto sum = [&](std::int64_t a, std::int64_t b) { return a < 0 || b < 0 ? -1 : a + times * b; };
+        entry.bytes = sum(entry.bytes, account.entries[i].bytes);
+        entry.crossing = sum(entry.crossing, account.entries[i].crossing);
       }
   };
   add(step.axes, counts.steps);
@@ -194,6 +196,9 @@ std::string difference(const Accounts& planned, const Accounts& made) {
       if (a.calls != b.calls || (counted && a.bytes != b.bytes))
         return fmt::format("{} {}: planned {} calls and {} bytes, made {} and {}", axis, operation_name(i), a.calls, a.bytes,
                            b.calls, b.bytes);
+      if (counted && a.crossing != b.crossing)
+        return fmt::format("{} {}: planned {} bytes to other hosts, sent {}", axis, operation_name(i), a.crossing,
+                           b.crossing);
     }
   return "";
 }

@@ -117,10 +117,11 @@ void LayoutFlags::declare_layout(Options& o) {
 
 Option& declare_order(Options& o, std::vector<std::string>& order) {
   return o
-      .add("order", order,
-           "which axes lie inside which, the outermost first: pp,dp,tp; axes left out keep their places; auto: from the "
-           "layout, "
-           "or else pp,dp,tp, except that train on several hosts takes the order that sends the fewest bytes between them")
+      .add(
+          "order", order,
+          "which axes lie inside which, the outermost first: pp,dp,tp; axes left out keep their places; auto: from the "
+          "layout, or else pp,dp,tp, except that train and plan on several hosts take the order that sends the fewest bytes "
+          "between them")
       .words("AXES")
       .suggest(with_auto({"pp,dp,tp"}));
 }

@@ -10,19 +10,11 @@ ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi
   const std::string widest = best_backend(runtime, topology, on_device);
   const Topology alone = Topology::of_one_host(runtime.size());
   const std::string nearest = topology.hosts() > 1 ? best_backend(runtime, alone, on_device) : widest;
-  if (nearest != widest)
-    for (const AxisRow& axis : *layout.axes)
-      if (layout[axis.name] > 1 && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))
-        backends[axis.name] = nearest;
-  for (auto& [axis, backend] : backends)
-    if (backend == "auto") backend = widest;
-  return backends;
+  return chosen_backends(std::move(backends), layout, topology, nearest, widest);
 }
 
-Placed placed(ParallelChoice choice, const TrainingOptions& options, const mpi::Runtime& runtime) {
-  if (!choice.layout.order.empty() || choice.layout.ranks() == 1) return {std::move(choice), ""};
-  const Topology topology = topology_of(runtime);
-  if (topology.hosts() <= 1) return {std::move(choice), ""};
+Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topology& topology) {
+  if (!choice.layout.order.empty() || choice.layout.ranks() == 1 || topology.hosts() <= 1) return {std::move(choice), ""};
   OrderChoice order = cheapest_order(choice.layout, choice.backends, sent_in_a_step({options, choice.layout}), topology);
   choice.layout.order = std::move(order.order);
   return {std::move(choice), std::move(order.why)};

@@ -16,13 +16,13 @@ namespace chorale::train {
 // host gets the preferred backend within a host.
 ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
 
-// Collective: chooses the order of the axes if the layout names none and the ranks are on several hosts. `why` is a line for
-// the user, or "".
+// Chooses the order of the axes if the layout names none and the ranks are on several hosts. `why` is a line for the user,
+// or "".
 struct Placed {
   ParallelChoice choice;
   std::string why;
 };
-Placed placed(ParallelChoice choice, const TrainingOptions& options, const mpi::Runtime& runtime);
+Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topology& topology);
 
 class Team {
  public:

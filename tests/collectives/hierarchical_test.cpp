@@ -161,3 +161,22 @@ TEST_CASE("owners of lanes: each lane has one owner on each host, and all ranks 
   p.hosts.pop_back();
   CHECK_THROWS_WITH(Lanes(p), says("a problem of 6 ranks has hosts for 5"));
 }
+
+TEST_CASE("the elements that cross hosts are the same counted by rank and by host") {
+  std::mt19937 random(23);
+  std::int64_t crossed = 0;
+  for (const Algorithm& algorithm : all_algorithms())
+    for (int trial = 0; trial < 20; ++trial) {
+      const int size = 2 + static_cast<int>(random() % 7);
+      const Problem problem = Problem::even(algorithm.what, 5 * size, size, 0, false, random_hosts(random, size));
+      if (!fits(algorithm, problem)) continue;
+      const std::vector<Schedule> ranks = plan_all_ranks(algorithm, problem);
+      std::int64_t by_rank = 0, by_host = 0;
+      for (const Schedule& schedule : ranks) by_rank += schedule.elements_crossing();
+      for (const HostTraffic& host : host_traffic(ranks)) by_host += host.elements_sent;
+      INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << size << " ranks");
+      CHECK(by_rank == by_host);
+      crossed += by_rank;
+    }
+  CHECK(crossed > 0);
+}

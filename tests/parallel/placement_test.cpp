@@ -55,6 +55,17 @@ TEST_CASE("stays_on_hosts() distinguishes axes within hosts from axes that cross
   CHECK(stays_on_hosts(layout, "world", by_slot(1, 8)));
 }
 
+TEST_CASE("auto is the nearest backend for axes within hosts, and the widest for all others") {
+  const auto chosen = [](const char* word, const ByAxis& asked, const Topology& topology) {
+    return to_string(chosen_backends(asked, parse_layout(word, 0), topology, "shm", "ucx"));
+  };
+  CHECK(chosen("dp2.tp2", {{"", "auto"}}, by_slot(2, 2)) == "ucx,tp=shm");
+  CHECK(chosen("dp2.tp2", {{"", "auto"}}, by_node(2, 2)) == "ucx,dp=shm");
+  CHECK(chosen("dp4", {{"", "auto"}}, by_slot(2, 2)) == "ucx");
+  CHECK(chosen("dp2.tp2", {{"", "auto"}, {"tp", "mpi"}}, by_slot(2, 2)) == "ucx,tp=mpi");
+  CHECK(chosen("dp2.tp2", {{"", "mpi"}}, by_slot(2, 2)) == "mpi");
+}
+
 TEST_CASE("an axis that crosses hosts needs a backend that connects hosts, and the error says what would work") {
   const ByAxis mixed{{"", "mpi"}, {"tp", "shm"}};
   CHECK(error_of("dp2.tp2", mixed, by_slot(2, 2)) == "accepted");

@@ -133,6 +133,9 @@ TEST_CASE("difference() names the axis and operation whose traffic differs from 
   CHECK(difference(planned, made) == "");
   ++made["tp"].entries[0].calls;
   CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
+  made = planned;
+  made["tp"].entries[0].crossing = 50;
+  CHECK(difference(planned, made) == "tp all_reduce: planned 0 bytes to other hosts, sent 50");
 }
 
 TEST_CASE("model states take the published bytes per parameter") {
@@ -176,6 +179,37 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
                                      micro_batches * (3 * plan.parameters + 2 * table)};
     INFO("ZeRO-" << zero);
     CHECK(sent_by(plan, "dp") == 4 * elements[zero] * (n - 1) / n);
+  }
+}
+
+// What all ranks together send on an axis.
+Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
+  Account::Entry sum;
+  for (int rank = 0; rank < request.layout.ranks(); ++rank)
+    for (const Account::Entry& entry : plan_rank(request, rank).axes.at(axis).entries)
+      sum.bytes += entry.bytes, sum.crossing += entry.crossing;
+  return sum;
+}
+
+TEST_CASE("of what an axis sends, those bytes cross hosts that go to ranks on other hosts") {
+  const auto sent = [](const char* word, const char* algorithm, const std::vector<int>& hosts, const char* axis) {
+    PlanRequest request = request_for(parse_layout(word, 0), algorithm);
+    request.options.shape.vocabulary = 64;  // 4 divides every bucket
+    request.hosts = hosts;
+    return sent_by_all(request, axis);
+  };
+  const std::vector<int> pairs{0, 0, 1, 1}, alternating{0, 1, 0, 1};
+  const Account::Entry ring = sent("dp4", "ring", pairs, "dp");
+  CHECK((ring.bytes > 0 && ring.crossing * 2 == ring.bytes));
+  CHECK(sent("dp4", "ring", alternating, "dp").crossing == ring.bytes);
+  CHECK(sent("dp4", "ring", {}, "dp").crossing == 0);
+  // In a ring one rank of each host sends 3/2 of the vector to the other host; in a hierarchical all-reduce a host sends 1.
+  CHECK(sent("dp4", "hierarchical", pairs, "dp").crossing * 3 == ring.crossing * 2);
+  for (const auto& [word, near, far] : {std::tuple{"dp2.pp2", "dp", "pp"}, {"dp2.pp2.dp-pp", "pp", "dp"}}) {
+    INFO(word);
+    CHECK(sent(word, "ring", pairs, near).bytes > 0);
+    CHECK(sent(word, "ring", pairs, near).crossing == 0);
+    CHECK(sent(word, "ring", pairs, far).crossing == sent(word, "ring", pairs, far).bytes);
   }
 }
 
