@@ -4,6 +4,7 @@
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
 //   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
+//   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            and which bytes cross hosts?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
+#include "experiments/hosts_option.hpp"
 #include "experiments/plan/candidates.hpp"
+#include "experiments/plan/hosts.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/megatron_flags.hpp"
@@ -39,6 +42,7 @@ class PlanCommand final : public Command {
     o.section("the plan");
     o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, or one replica if it has no dp")
         .range(0, 1e7);
+    hosts_.declare(o, "the ranks of each host, such as 2,2: plans for these hosts, and shows the bytes that cross them");
     o.add_bytes("memory-limit", memory_limit_,
                 "memory per rank, such as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
@@ -50,6 +54,8 @@ class PlanCommand final : public Command {
   }
 
   void check(const Launch&) override {
+    hosts_.resolve(ranks_);
+    if (hosts_.given()) places_.emplace(hosts_.topology());
     if (layout_flags_.all()) return check_all();
     const Layout asked = layout_flags_.asked();
     const std::int64_t one_replica = asked.shards() * asked.stages();  // ranks if neither dp nor --ranks is given
@@ -59,6 +65,7 @@ class PlanCommand final : public Command {
     layout_flags_.complete(request_.options);
     require_fits(request_.layout, flags_.limits(request_.options, world));
     assume();
+    if (places_) why_order_ = places_->place(request_);
   }
 
   int run(Session& session) override {
@@ -74,6 +81,7 @@ class PlanCommand final : public Command {
       add_traffic(traffic, stage, plan);
     }
     const TrainingOptions& o = request_.options;
+    if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
     if (format_ == "text")
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
@@ -85,6 +93,7 @@ class PlanCommand final : public Command {
     fmt::print("{}", memory.print(format_));
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
+    if (places_) fmt::print("{}", places_->traffic(request_, format_));
     if (const auto shortage = shortage_of(
             l, [this](const Layout& other) { return options_on(other); }, "the limit is");
         shortage && format_ == "text")
@@ -122,7 +131,9 @@ class PlanCommand final : public Command {
     for (const Layout& layout : layouts_) {
       progress.update(static_cast<std::int64_t>(candidates.size()), to_string(layout));
       request_.layout = layout, request_.options = options_on(layout);
-      candidates.push_back(plan::weigh(request_));
+      PlanRequest request = request_;
+      if (places_) places_->place(request);
+      candidates.push_back(plan::weigh(request));
     }
     return candidates;
   }
@@ -144,9 +155,13 @@ class PlanCommand final : public Command {
     const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
-      if (backend == "auto") backend = here, backend_assumed = true;
+      if (backend == "auto") {
+        backend_assumed = true;
+        if (!places_) backend = here;  // with --hosts, place() chooses for each layout
+      }
     if (backend_assumed)
-      assumed_ += fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
+      assumed_ += places_ ? places_->assumed()
+                          : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
 
     if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
                      [](const auto& a) { return a.second == "auto"; }))
@@ -183,12 +198,14 @@ class PlanCommand final : public Command {
 
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
+  HostsOption hosts_;
+  std::optional<plan::Hosts> places_;  // if --hosts is given
   std::int64_t ranks_ = 0, rows_ = 24;
   std::optional<std::int64_t> memory_limit_;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text";
   PlanRequest request_;
-  std::string assumed_;
+  std::string assumed_, why_order_;
 };
 
 }  // namespace

@@ -101,6 +101,37 @@ class Plan(unittest.TestCase):
         self.assertNotIn("--rows 0 shows them", whole)
         self.assertIn("--rows 0 shows them", notes)
 
+    def plan_on_hosts(self, *words, hosts="2,2"):
+        result = start([chorale, "plan", "--preset", "tiny", "--hosts", hosts, *words], XDG_CACHE_HOME=self.cache)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_on_hosts_the_bytes_that_cross_them_stand_beside_all_bytes(self):
+        ring = ["--global-batch-size", "64", "--backend", "mpi", "--algorithm", "ring"]
+        text = self.plan_on_hosts("--layout", "dp2.pp2", "--order", "pp,dp", *ring)
+        self.assertIn(" cross hosts (n0: 0-1, n1: 2-3)\n", text)
+        rows = {tuple(line.split()[:2]): re.findall(r"[\d.]+ .?B", line)
+                for line in text[text.rindex("stage  axis"):].splitlines()[1:]}
+        for stage in ("0", "1"):
+            self.assertEqual(rows[stage, "dp"][1], "0 B", rows)
+            self.assertEqual(*rows[stage, "pp"], rows)
+        self.assertIn("; 0 B of ", self.plan_on_hosts("--layout", "dp4", *ring, hosts="4"))
+        self.assertTrue(self.plan_on_hosts("--layout", "tp2", *ring).startswith("dp2.tp2: 4 ranks"))
+        words = {row["layout"] for row in json.loads(self.plan_on_hosts("--layout", "all", "--format", "json", *ring))}
+        self.assertTrue({"dp4", "dp2.pp2"} <= words, words)
+
+    def test_on_hosts_the_order_of_axes_is_chosen_and_explained(self):
+        few = ["--global-batch-size", "2"]  # fewer activations than gradients
+        text = self.plan_on_hosts("--layout", "dp2.tp2", *few)
+        self.assertRegex(text, r"^order: tp,dp, because dp would send .* in the usual order; now .* cross in all\n"
+                               r"dp2\.tp2\.tp-dp: 4 ranks")
+        self.assertIn("if all hosts are like this one (--backend)", text)
+        self.assertNotIn("order:", self.plan_on_hosts("--layout", "dp2.tp2", "--order", "dp,tp", *few))
+        rows = json.loads(self.plan_on_hosts("--layout", "all", "--format", "json", *few))
+        self.assertIn("dp2.tp2.tp-dp", {row["layout"] for row in rows})
+        self.refused("--layout", "dp4", "--hosts", "2,2", says=["shm connects the ranks of one host, and dp crosses hosts"])
+        self.refused("--layout", "dp4", "--hosts", "2,2", "--ranks", "3", says=["4 ranks; there are 3"])
+
     def test_what_does_not_fit_is_marked_and_last(self):
         rows = self.all_layouts("--ranks", "4")
         limit = sorted(row["memory_bytes"] for row in rows)[len(rows) // 2]

@@ -1,0 +1,72 @@
+#include "experiments/plan/hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "collectives/backends/backends.hpp"
+#include "experiments/plan/candidates.hpp"
+#include "experiments/train/team.hpp"
+#include "parallel/placement.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::plan {
+namespace {
+
+struct Sent {
+  std::int64_t bytes = 0, crossing = 0;  // −1: unknown
+
+  void add(const Sent& more) {
+    bytes = bytes < 0 || more.bytes < 0 ? -1 : bytes + more.bytes;
+    crossing = crossing < 0 || more.crossing < 0 ? -1 : crossing + more.crossing;
+  }
+};
+using SentByAxis = std::map<std::pair<std::int64_t, std::string>, Sent>;  // the key is the stage and the axis
+
+SentByAxis sent_in_step(const PlanRequest& request) {
+  SentByAxis sent;
+  for (int rank = 0; rank < request.layout.ranks(); ++rank)
+    for (const auto& [axis, account] : plan_rank(request, rank).axes)
+      for (const Account::Entry& entry : account.entries)
+        if (entry.calls > 0) sent[{stage_of(request.layout, rank), axis}].add({entry.bytes, entry.crossing});
+  return sent;
+}
+
+}  // namespace
+
+Hosts::Hosts(Topology topology)
+    : topology_(std::move(topology)),
+      nearest_(best_backend(false, joins_here)),
+      widest_(topology_.hosts() == 1 ? nearest_ : best_backend(false, [](const Backend& row) {
+        return !row.one_host && joins_here(row);
+      })) {}
+
+std::string Hosts::place(PlanRequest& request) const {
+  auto [choice, why] = train::placed({request.layout, request.backends, request.algorithms}, request.options, topology_);
+  request.layout = std::move(choice.layout);
+  request.backends = chosen_backends(std::move(choice.backends), request.layout, topology_, nearest_, widest_);
+  request.hosts = topology_.host_of;
+  require_reach(request.layout, request.backends, topology_);
+  return why;
+}
+
+std::string Hosts::assumed() const {
+  const std::string which =
+      nearest_ == widest_ ? nearest_ : fmt::format("{} for axes within a host, {} for others", nearest_, widest_);
+  return fmt::format("; backend {}, if all hosts are like this one (--backend)", which);
+}
+
+std::string Hosts::traffic(const PlanRequest& request, const std::string& format) const {
+  TextTable table({"stage", "axis", "bytes", "across hosts"});
+  Sent all;
+  for (const auto& [key, sent] : sent_in_step(request)) {
+    table.add({std::to_string(key.first), key.second, decimal_bytes(sent.bytes), decimal_bytes(sent.crossing)});
+    all.add(sent);
+  }
+  if (table.rows() == 0) return "";
+  const std::string heading = fmt::format("\nsent in a step by all ranks of a stage; {} of {} cross hosts ({})\n",
+                                          decimal_bytes(all.crossing), decimal_bytes(all.bytes), topology_.text());
+  return (format == "text" ? heading : "") + table.print(format);
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,31 @@
+// What `chorale plan --hosts 2,2` adds. The ranks sit on these hosts, and the order of axes, the backends and the algorithms
+// are those that a run there would choose. A table shows how many bytes cross hosts.
+//
+//   stage  axis  bytes    across hosts        sent in a step by all ranks of a stage
+//   0      dp    84.9 MB  42.5 MB
+#pragma once
+#include <string>
+
+#include "parallel/plan.hpp"
+#include "src/base/topology.hpp"
+
+namespace chorale::plan {
+
+class Hosts {
+ public:
+  explicit Hosts(Topology topology);  // assumes hosts like this one
+
+  // Puts the request's ranks on the hosts, and replaces what is still to be chosen: the order of axes and the backends
+  // "auto". Returns a line that says why the order is not the usual one, or "". Throws a usage error if an axis crosses
+  // hosts but its backend does not.
+  std::string place(PlanRequest& request) const;
+  std::string assumed() const;  // which backends "auto" means
+  // The table, with a heading if the format is text. Plans every rank.
+  std::string traffic(const PlanRequest& request, const std::string& format) const;
+
+ private:
+  Topology topology_;
+  std::string nearest_, widest_;  // the backends that "auto" means within a host, and between hosts
+};
+
+}  // namespace chorale::plan

@@ -1,0 +1,74 @@
+// `chorale plan --hosts`: the order of axes and the backends are those that a run on these hosts would choose, and the table
+// adds up what the ranks of each stage send.
+#include "experiments/plan/hosts.hpp"
+
+#include "experiments/plan/candidates.hpp"
+#include "parallel/order.hpp"
+#include "src/base/text.hpp"
+#include "tests/refused.hpp"
+
+namespace chorale::plan {
+namespace {
+
+PlanRequest request_for(const char* word, std::int64_t global_batch, std::int64_t ranks = 4) {
+  PlanRequest request{.options = {.shape = {"gpt2", 4, 4, 4, 32, 64, 16, 64}}, .layout = parse_layout(word, ranks)};
+  request.options.global_batch = global_batch;
+  request.options.micro_batch = request.layout.stages() > 1 ? 1 : global_batch / request.layout.replicas();
+  request.backends = {{"", "auto"}};
+  return request;
+}
+
+TEST_CASE("a plan for hosts has the order of axes that a run there would choose") {
+  const Topology two = Topology::of_counts({2, 2});
+  const Hosts hosts(two);
+  for (const char* word : {"dp2.tp2", "dp2.pp2", "tp2.pp2", "dp2.tp2.tp-dp", "dp4"})
+    for (const std::int64_t batch : {4, 64}) {  // a larger batch sends more activations, and as many gradients
+      PlanRequest request = request_for(word, batch);
+      const PlanRequest before = request;
+      const std::string why = hosts.place(request);
+      INFO(word << ", " << batch);
+      CHECK(request.hosts == two.host_of);
+      if (!before.layout.order.empty()) {
+        CHECK((why.empty() && request.layout.order == before.layout.order));
+        continue;
+      }
+      const OrderChoice run = cheapest_order(before.layout, before.backends, sent_in_a_step(before), two);
+      CHECK(why == run.why);
+      CHECK(request.layout.order == run.order);
+    }
+  PlanRequest few = request_for("dp2.tp2", 4);
+  CHECK_THAT(hosts.place(few), says("order: tp,dp, because dp would send "));
+}
+
+TEST_CASE("a plan for hosts is refused if an axis is out of its backend's reach") {
+  PlanRequest request = request_for("dp4", 4);
+  request.backends = {{"", "shm"}};
+  CHECK_THAT(test::refused([&] {
+               Hosts(Topology::of_counts({2, 2})).place(request);
+             }),
+             says("shm connects the ranks of one host, and dp crosses hosts"));
+  CHECK(test::refused([&] { Hosts(Topology::of_counts({4})).place(request); }) == "accepted");
+}
+
+TEST_CASE("the table of a plan for hosts adds up what the ranks of each stage send") {
+  const Hosts hosts(Topology::of_counts({2, 2}));
+  PlanRequest request = request_for("dp2.pp2.pp-dp", 4);
+  request.backends = {{"", "mpi"}}, request.algorithms = {{"", "ring"}};
+  hosts.place(request);
+  std::int64_t of_dp = 0, of_pp = 0;  // of stage 1, whose ranks are 2 and 3
+  for (const int rank : {2, 3}) {
+    const RankPlan plan = plan_rank(request, rank);
+    for (const Account::Entry& entry : plan.axes.at("dp").entries) of_dp += entry.bytes;
+    for (const Account::Entry& entry : plan.axes.at("pp").entries) of_pp += entry.bytes;
+  }
+  const std::string csv = hosts.traffic(request, "csv");
+  CHECK_THAT(csv, says(fmt::format("1,dp,{},0 B\n", decimal_bytes(of_dp))));
+  CHECK_THAT(csv, says(fmt::format("1,pp,{0},{0}\n", decimal_bytes(of_pp))));
+  CHECK_THAT(hosts.traffic(request, "text"), says(" cross hosts (n0: 0-1, n1: 2-3)\n"));
+  PlanRequest alone = request_for("dp1", 4, 1);
+  alone.hosts = {0};
+  CHECK(Hosts(Topology::of_counts({1})).traffic(alone, "text").empty());
+}
+
+}  // namespace
+}  // namespace chorale::plan
