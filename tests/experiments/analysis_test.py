@@ -1,7 +1,8 @@
 """Tests experiments/analysis/*.py. The pictures are well-formed and show a record's values, for runs and suites. False
-alarms are counted."""
+alarms are counted. Predicted times are compared with measured ones."""
 import os
 import re
+import statistics
 import sys
 import tempfile
 import unittest
@@ -74,6 +75,68 @@ class Analysis(unittest.TestCase):
         result = start([sys.executable, "experiments/analysis/loss_curves.py", f"{self.folder}/info/latest/run.h5"])
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, "no run with a training step in these files\n")
+
+    def predicted(self, *files):
+        return start([sys.executable, "experiments/analysis/predicted.py", *files])
+
+    def suite_of(self, runs, **columns):
+        """Writes the record of a suite: the step times of each run in each repetition, and more columns of /summary."""
+        path = f"{self.folder}/{len(os.listdir(self.folder))}.h5"
+        with h5py.File(path, "w") as file:
+            turns = [(f"{name}-r{turn + 1}", times) for name, turns in runs.items() for turn, times in enumerate(turns)]
+            file.attrs["warm_up"] = 1
+            for name, times in turns:
+                file[f"runs/{name}/train/step_time"] = [9.0, *times, 9.0]  # the warm-up, and a row that is half written
+                file[f"runs/{name}/train"].attrs["committed_rows"] = 1 + len(times)
+            text = h5py.string_dtype()
+            file.create_dataset("summary/id", data=[name for name, _ in turns], dtype=text)
+            for column, value in (("command", "train"), ("status", "ok")):
+                file.create_dataset(f"summary/{column}", data=[value] * len(turns), dtype=text)
+            file["summary/step_time"] = [statistics.median(times) for _, times in turns]
+            for column, values in columns.items():
+                file[f"summary/{column}"] = values
+        return path
+
+    def test_tau_counts_the_pairs_that_differ_and_are_predicted_in_order(self):
+        # b and c overlap. d is predicted to be the fastest, so its three pairs are wrong, the other two right.
+        runs = {"a": [[1.0], [1.1]], "b": [[2.0], [2.2]], "c": [[2.1], [2.3]], "d": [[3.0], [3.1]]}
+        predicted = [1.05, 1.05, 2.1, 2.1, 2.0, 2.0, 1.04, 1.04]
+        said = self.predicted(self.suite_of(runs, predicted_step_s=predicted))
+        self.assertEqual(said.returncode, 0, said.stderr)
+        rows = {line.split()[0]: line.split()[1:] for line in said.stdout.splitlines()}
+        self.assertEqual(rows["a"], "1.0500 s 1.0000 to 1.1000 s 1.0500 s 1.00".split())
+        self.assertEqual(rows["d"], "3.0500 s 3.0000 to 3.1000 s 1.0400 s 0.34 off".split())
+        self.assertIn("within 15%: 3 of 4 runs (75%)\n", said.stdout)
+        self.assertIn("Kendall's tau: -0.20 over 5 of 6 pairs", said.stdout)
+        one = self.predicted(self.suite_of({"a": [[1.0, 1.0, 4.0]], "b": [[2.0, 3.0, 2.0]]}, predicted_step_s=[1, 2]))
+        self.assertIn("Kendall's tau: unknown, because the intervals of every pair overlap", one.stdout)
+        some = self.predicted(self.suite_of({"a": [[1.0]], "b": [[2.0]]}, predicted_step_s=[1, float("nan")]))
+        self.assertIn("without a prediction (predicted_step_s): b\n", some.stdout)
+        self.assertIn("within 15%: 1 of 1 runs", some.stdout)
+        none = self.predicted(self.files[0])
+        self.assertEqual((none.returncode, none.stderr.count("\n")), (1, 1))
+        self.assertIn("is not the record of a suite", none.stderr)
+
+    def test_intervals_are_those_of_compare(self):
+        sys.path.insert(0, "experiments/analysis")
+        import predicted
+        for count, left_out in ((1, 0), (5, 0), (6, 0), (9, 1), (12, 2), (20, 5)):
+            self.assertEqual(predicted.interval(range(count)), (left_out, count - 1 - left_out), count)
+
+    def test_predictions_of_a_record_of_compare_are_found(self):
+        folder = f"{self.folder}/compare"
+        run = ranks(2, chorale, "compare", "--layouts", "dp2,tp2", "--preset", "tiny", "--threads", "1", "--train-iters",
+                    "4", "--global-batch-size", "4", "--eval-samples", "4", "--repetitions", "2", "--run-dir", folder)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        path = f"{folder}/latest/run.h5"
+        with h5py.File(path, "r+") as file:
+            for run_id, seconds in zip(file["summary/id"].asstr(), file["summary/step_time"]):
+                file["runs"][run_id].attrs["predicted_step_s"] = 1.1 * seconds
+        said = self.predicted(path)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("Which of 2 layouts trains tiny fastest?", said.stdout)
+        self.assertCountEqual(re.findall(r"(?m)^(\S+) .* 1\.10$", said.stdout), ["dp2", "tp2"])
+        self.assertIn("within 15%: 2 of 2 runs (100%)", said.stdout)
 
     def test_false_alarms_are_counted_and_go_on_where_they_stopped(self):
         words = [sys.executable, "experiments/analysis/false_alarms.py", "--program", chorale, "--out",
