@@ -10,7 +10,7 @@ SHELL := /bin/bash
 
 # ── what you may set ────────────────────────────────────────────────────────────────────────────────────────────────
 #: NP=8                 number of ranks of `make run` (default 4)
-#: BUDGET=0             time limit of the comparison in `make run` (45s); every layout runs at least once; 0: six times each
+#: BUDGET=0             time limit of the comparisons in `make run` (45s); every layout runs at least once; 0: six times each
 #: UCX= CUDA= NCCL=     build without an optional library, even if it is found
 #: MPICXX=mpicxx.mpich  build with another MPI, in a separate build folder
 #: SANITIZE=address     build with a sanitizer (address, thread or undefined), in a separate build folder
@@ -37,9 +37,9 @@ CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the mi
 
 # ── Debian packages; `make SETUP= …` installs none ─────────────────────────────────────────────────────────────────
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
-run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
+run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
-test_packages := catch2 librapidcheck-dev iproute2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
+test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
 packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
@@ -161,15 +161,16 @@ do-examples: $(examples)
 
 ## run         compare strategies on NP ranks (4): speed and memory, as a table, a record and a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
-	$(launch) -n $(NP) $B/chorale compare $(strategies) --budget $(BUDGET)
+	@MPIRUN='$(MPIRUN)' experiments/miniature '$(BUDGET)' $B/chorale $(launch) -n $(NP) $B/chorale compare $(strategies)
 strategies := experiments/suites/strategies$(if $(filter 8,$(NP)),8).toml
 say-run:
 	@printf '%s\n' 'make run: which way to share a model among $(NP) ranks trains fastest?' \
 	  '  packages    $(if $(SETUP),installs missing packages: up to a minute,none are installed (SETUP=))' \
 	  "  build       $$([ -e $B/chorale ] && echo 'what has changed since the last one' || \
 	    echo "the program, from scratch: about $$(($(build_s) / 60 / $$(nproc) + 1)) minutes on $$(nproc) processors, more on a busy machine")" \
-	  '  comparison  $(strategies), every layout once, and up to six times within BUDGET=$(BUDGET)' \
-	  '  and then    a table here; the record and a page of figures in runs/latest'
+	  '  hosts       experiments/suites/two_hosts.toml, every layout once on two emulated hosts, where that is allowed' \
+  '  comparison  $(strategies), every layout once, and up to six times; both within BUDGET=$(BUDGET)' \
+	  '  and then    tables here; the record and a page of figures in runs/latest'
 
 ## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores
 ## test-all    run the tests with every combination and more repetitions
@@ -187,9 +188,10 @@ build/peers/%: experiments/peers/mpi_native.cpp
 	@mkdir -p $(@D)
 	$(call quiet,c++) mpicxx.$* -O3 -march=$(ARCH) -std=c++20 -Wall -Wextra $< -o $@
 
-## experiments run every suite in experiments/suites/*.toml
+## experiments run every suite in experiments/suites/*.toml, except those for several hosts
+on_hosts := cluster cluster_large placement two_hosts
 do-experiments: $B/chorale
-	@set -e; for suite in experiments/suites/*.toml; do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
+	@set -e; for suite in $(filter-out $(on_hosts:%=experiments/suites/%.toml),$(sort $(wildcard experiments/suites/*.toml))); do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
 	  $(launch) -n $${ranks:-$(NP)} $B/chorale compare $$suite; done
 
 ## report      write the newest run as one page of figures
