@@ -117,6 +117,17 @@ class Hosts(unittest.TestCase):
                 said = self.train(layout, "mpi", runs, ranks=4, order=order)
                 self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
 
+    def test_the_interfaces_carry_the_bytes_that_a_plan_says_cross_hosts(self):
+        units = {"B": 1, "kB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+        how = ["--algorithm", "ring", "--dtype", "bf16"]
+        plan = start([chorale, "plan", "--preset", "nano", "--layout", "dp4", "--backend", "mpi", "--hosts", "2,2", *how])
+        number, unit = re.search(r"; ([\d.]+) (\w+) of .* cross hosts", plan.stdout).groups()
+        planned = 4 * float(number) * units[unit]  # of four steps
+        with tempfile.TemporaryDirectory() as runs:
+            said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
+        carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
+        self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # more by the protocols' headers
+
     def refused(self, command, *says, status=2):
         """Runs the command on the switch of two hosts. It must end with one error of three lines that has these words."""
         done = start([hosts, "with", "2", "none", "bash", "-c", command], 120)
