@@ -18,7 +18,7 @@ import statistics
 
 import h5py
 
-PREDICTED = "predicted_step_s"  # a column of /summary, or an attribute of each run's group; in seconds
+PREDICTED = "predicted_step_time"  # the column of /summary, in seconds; NaN for a run without a prediction
 near = 0.15
 
 
@@ -63,13 +63,6 @@ def steps_of(run, warm_up):
     return steps[warm_up if warm_up >= 0 else min(10, (len(steps) + 9) // 10):] or steps
 
 
-def prediction_of(file, run, row):
-    """In seconds; NaN if there is none."""
-    if PREDICTED in file["summary"]:
-        return float(file["summary"][PREDICTED][row])
-    return float(run.attrs.get(PREDICTED, math.nan))
-
-
 def rows_of(file):
     """The finished training runs of a suite, in the order of the record."""
     summary, rows = file["summary"], {}
@@ -78,11 +71,11 @@ def rows_of(file):
     for row, (run_id, command, status) in enumerate(zip(*texts)):
         if command != "train" or status != "ok":
             continue
-        run, name = file["runs"][run_id], run_id.rpartition("-r")[0]
+        name = run_id.rpartition("-r")[0]
         found = rows.setdefault(name, Row(name))
         found.times.append(float(summary["step_time"][row]))
-        found.predictions.append(prediction_of(file, run, row))
-        found.steps = steps_of(run, warm_up)
+        found.predictions.append(float(summary[PREDICTED][row]) if PREDICTED in summary else math.nan)
+        found.steps = steps_of(file["runs"][run_id], warm_up)
     return list(rows.values())
 
 
