@@ -155,6 +155,8 @@ class Train final : public Command {
     watch.warn(run.log);
     peak_.find(session, ranks, training.options(), device_);
     if (run.recorder) run.log.info("matrix products reach {}", note_peak(run));
+    if (run.recorder && !peak_.file_trouble().empty())
+      run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));

@@ -53,6 +53,7 @@ class Tune final : public Command {
     if (calibrate_ && asked_.machine_file().empty())
       usage_error("there is no folder for the machine file", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --machine FILE");
+    if (calibrate_ && launch.rank == 0) own_machine(asked_.machine_file());  // rank 0 writes the file
     if (calibrate_) asked_.wanted.begin = std::max<std::int64_t>(asked_.wanted.begin, 1 << 10), asked_.wanted.factor = 5;
     signals_.emplace();
   }

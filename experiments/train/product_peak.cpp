@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/machine_load.hpp"
 #include "src/base/text.hpp"
@@ -104,7 +105,11 @@ void ProductPeak::add_up(bool again) {
   Json mine;
   if (site_.cores > 0) {
     const MeasuredPeak peak = of_site(again);
-    mine = {{"flops", peak.flops}, {"measured", peak.measured}, {"busy", peak.busy}, {"processor", key_.processor}};
+    mine = {{"flops", peak.flops},
+            {"measured", peak.measured},
+            {"busy", peak.busy},
+            {"processor", key_.processor},
+            {"file_trouble", file_trouble_}};
   }
   mpi::sleep_until_all(runtime_->world(), *clock_);
   Json all = Json::array();
@@ -117,6 +122,7 @@ void ProductPeak::add_up(bool again) {
     sum_.flops += peak["flops"].get<double>();
     sum_.measured = std::max<std::string>(sum_.measured, peak["measured"]);
     sum_.busy |= peak["busy"].get<bool>();
+    if (file_trouble_.empty()) file_trouble_ = peak["file_trouble"];
     processors.push_back(peak["processor"]);
   }
   processors_ = together(processors);
@@ -128,7 +134,11 @@ MeasuredPeak ProductPeak::of_site(bool again) {
   if (known && !(known->busy && !work_now(*clock_).busy())) return *known;
   MeasuredPeak peak = better(known, measure());
   for (int more = 2; more > 0 && peak.busy; --more) peak = better(peak, measure());
-  file.keep(key_, peak);  // if this fails, the next run measures again
+  try {
+    file.keep(key_, peak);  // if it cannot be written, the next run measures again
+  } catch (const Error& error) {
+    file_trouble_ = on_one_line(error.what());
+  }
   return peak;
 }
 

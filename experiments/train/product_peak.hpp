@@ -47,6 +47,8 @@ class ProductPeak {
 
   double flops() const { return sum_.flops; }  // the peak of the whole run, in flops per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
+  // Why the machine's file cannot keep a new peak: it is damaged, or another machine's. "" if it can, or need not.
+  const std::string& file_trouble() const { return file_trouble_; }
 
  private:
   MeasuredPeak of_site(bool again);
@@ -61,7 +63,7 @@ class ProductPeak {
   PeakSite site_;
   PeakKey key_;
   MeasuredPeak sum_;
-  std::string processors_;
+  std::string processors_, file_trouble_;
 };
 
 }  // namespace chorale::train

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 
 #include "src/base/error.hpp"
@@ -18,6 +17,8 @@ namespace {
 
 constexpr const char* schema = "chorale machine";
 constexpr int version = 1;
+constexpr const char* how_to_mend =
+    "correct the line (docs/machine_file.md), or move the file away and measure anew: chorale tune --calibrate";
 constexpr double most_seconds = 3600, most_rate = 1e18, most_count = 1e9;
 
 // One table of the file. Reads its keys; finish() refuses those that nobody has read.
@@ -85,7 +86,7 @@ class Fields {
                            const std::string& hint = "") const {
     usage_error("the machine file is wrong",
                 fmt::format("{}:{}: {}{} {}", file_, node.source().begin.line, section_, key, why),
-                hint.empty() ? "correct the line (docs/machine_file.md), or measure anew: chorale tune --calibrate" : hint);
+                hint.empty() ? how_to_mend : hint);
   }
   const toml::node& find(const char* key) {
     read_.insert(key);
@@ -153,23 +154,6 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-Machine here() { return {.signature = machine_signature(), .cores = online_cores()}; }
-
-// The file of this machine; a missing or damaged file, or that of another machine, counts as empty.
-Machine known(const std::filesystem::path& file) {
-  try {
-    Machine machine = parse_machine(text_of(file), file.string());
-    return machine.signature == machine_signature() ? machine : here();
-  } catch (const Error&) {
-    return here();
-  }
-}
-
 }  // namespace
 
 std::span<const PriceKey> price_keys() {
@@ -202,8 +186,7 @@ Machine parse_machine(const std::string& text, const std::string& file) {
     all = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
     usage_error("the machine file is not valid TOML",
-                fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())),
-                "correct the line (docs/machine_file.md), or measure anew: chorale tune --calibrate");
+                fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())), how_to_mend);
   }
   Fields top(all, "", file);
   if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
@@ -265,18 +248,32 @@ std::string to_toml(const Machine& machine) {
   return text;
 }
 
+Machine own_machine(const std::filesystem::path& file) {
+  const std::string here = machine_signature();
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {.signature = here, .cores = online_cores()};
+  Machine machine = read_machine(file);
+  if (machine.signature != here)
+    usage_error("the machine file belongs to another machine",
+                fmt::format("{}: {}; this machine: {}", file.string(), machine.signature, here),
+                "move the file away, or name another one with --machine FILE");
+  return machine;
+}
+
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change) {
   if (file.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
-  Machine machine = known(file);  // read again: another program may have added to it
+  Machine machine = own_machine(file);  // read again: another program may have added to it
   change(machine);
   return replace_file(file, to_toml(machine));
 }
 
 MachineFile::MachineFile(std::filesystem::path file) : file_(std::move(file)) {}
 
-std::optional<MeasuredPeak> MachineFile::peak(const PeakKey& key) const {
-  for (const auto& [known_key, peak] : known(file_).peaks)
+std::optional<MeasuredPeak> MachineFile::peak(const PeakKey& key) const try {
+  for (const auto& [known_key, peak] : own_machine(file_).peaks)
     if (known_key == key) return peak;
+  return std::nullopt;
+} catch (const Error&) {
   return std::nullopt;
 }
 

@@ -78,16 +78,17 @@ Machine read_machine(const std::filesystem::path& file);
 Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
-// Changes the file of this machine. A missing or damaged file, or the file of another machine, counts as empty. Returns ""
-// or why it could not be written.
+// The file of this machine; empty if it is missing. A usage error if it is damaged or belongs to another machine.
+Machine own_machine(const std::filesystem::path& file);
+// Changes own_machine(file), and throws where that does. Returns "" or why the file could not be written.
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change);
 
-// The peaks in the file of this machine. They only save time, so reading them never fails.
+// The peaks in the file of this machine. They only save time, so reading them never fails. keep() does as change_machine().
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());
   std::optional<MeasuredPeak> peak(const PeakKey& key) const;
-  std::string keep(const PeakKey& key, const MeasuredPeak& peak) const;  // returns "" or why it could not be written
+  std::string keep(const PeakKey& key, const MeasuredPeak& peak) const;
 
  private:
   std::filesystem::path file_;

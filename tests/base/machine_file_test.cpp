@@ -123,7 +123,7 @@ TEST_CASE("a wrong machine file is refused in three lines that name the line and
   CHECK(missing.find("[[level]] link is missing from the table that begins here") != std::string::npos);
 }
 
-TEST_CASE("a damaged file, or one of another machine, has no peaks and is replaced") {
+TEST_CASE("a damaged file, or one of another machine, has no peaks and stays as it is") {
   const test::TemporaryFolder folder;
   const auto path = folder / "machine.toml";
   const MachineFile file(path);
@@ -139,9 +139,15 @@ TEST_CASE("a damaged file, or one of another machine, has no peaks and is replac
     write(path, bad);
     INFO(bad);
     CHECK(!file.peak(two_cores));
-    CHECK(file.keep(two_cores, {2e9, "later", false}).empty());
-    CHECK(file.peak(two_cores)->flops == 2e9);
+    CHECK_THROWS_AS(file.keep(two_cores, {2e9, "later", false}), Error);
+    CHECK(text_of(path) == bad);
   }
+  write(path, with(machine_signature(), "an abacus"));
+  CHECK_THROWS_WITH(own_machine(path),
+                    says("the machine file belongs to another machine\n  " + path.string() + ": an abacus"));
+  std::filesystem::remove(path);
+  CHECK(file.keep(two_cores, {2e9, "later", false}).empty());
+  CHECK(file.peak(two_cores)->flops == 2e9);
 }
 
 TEST_CASE("a new peak leaves the prices in the machine file as they are") {

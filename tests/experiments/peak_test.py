@@ -72,6 +72,24 @@ class Peak(unittest.TestCase):
         for environment in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
             self.assertGreater(self.train(**environment)[1]["flops"], 1e6)
 
+    def test_a_damaged_file_is_left_as_it_is_with_one_warning(self):
+        self.assertNotIn("not kept", self.train()[0])
+        for key, value, says in (("version", 7, ": version is 7, "), ("machine", "an abacus", ": an abacus; this machine")):
+            self.edit(**{key: value})
+            path, damaged, _ = self.file()
+            said, run = self.train()
+            self.assertRegex(said, "(?m)^warning: this peak is not kept, so the next run measures it again: the machine "
+                                   f"file .*{says}")
+            self.assertEqual(said.count("not kept"), 1, said)
+            self.assertGreater(run["flops"], 1e6)
+            self.assertEqual(self.file()[1], damaged)
+            calibrated = start([chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads"],
+                               XDG_CACHE_HOME=self.cache)
+            self.assertEqual((calibrated.returncode, calibrated.stderr.count("\n")), (2, 3), calibrated.stderr)
+            self.assertIn(path, calibrated.stderr)
+            self.assertEqual(self.file()[1], damaged)
+            self.edit(**{key: 1 if key == "version" else ""})
+
     # On few cores two loops disturb the ranks enough. On many cores they are a small share, so more loops are needed.
     def test_a_busy_machine_is_said_once_and_recorded(self):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
