@@ -35,6 +35,7 @@ class Tune final : public Command {
 
   void declare(Options& options) override {
     asked_.declare(options);
+    dtype_ = options.find("dtype"), begin_ = options.find("begin"), factor_ = options.find("factor");
     options.add(
         "calibrate", calibrate_,
         "measure the prices of communication, and the rates of sums and matrix products, and write them to the machine "
@@ -53,8 +54,7 @@ class Tune final : public Command {
     if (calibrate_ && asked_.machine_file().empty())
       usage_error("there is no folder for the machine file", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --machine FILE");
-    if (calibrate_ && launch.rank == 0) own_machine(asked_.machine_file());  // rank 0 writes the file
-    if (calibrate_) asked_.wanted.begin = std::max<std::int64_t>(asked_.wanted.begin, 1 << 10), asked_.wanted.factor = 5;
+    if (calibrate_) choose_sizes();
     signals_.emplace();
   }
 
@@ -158,6 +158,14 @@ class Tune final : public Command {
     return tuned;
   }
 
+  void choose_sizes() {
+    if (asked_.wanted.dtypes != std::vector<std::string>{"f32"})
+      usage_error("prices are fitted to calls with f32", fmt::format("dtype = {} ({})", dtype_->text, dtype_->origin),
+                  "leave it out: how fast cores add other types is measured too");
+    if (begin_->source == Source::other) asked_.wanted.begin = 1 << 10;
+    if (factor_->source == Source::other) asked_.wanted.factor = 5;
+  }
+
   int run_calibration(Sweep& sweep, const Session& session) {
     sweep.how.check = false;
     const bool complete = calibrate(sweep, session, asked_.machine_file());
@@ -171,6 +179,7 @@ class Tune final : public Command {
 
   Asked asked_;
   bool calibrate_ = false;
+  const Option *dtype_ = nullptr, *begin_ = nullptr, *factor_ = nullptr;
   std::optional<Signals> signals_;
 };
 

@@ -95,11 +95,10 @@ SumRate measure_sum(DType dtype, Clock& clock) {
 std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
                              const std::function<bool()>& tick) {
   std::vector<forecast::Timed> rows;
-  std::int64_t element_bytes = 4;
   for (const Series& one : series) {
     const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);
     if (!algorithm || one.row.what == Collective::barrier || one.wrong > 0 || one.slowest.empty()) continue;
-    element_bytes = size_of(one.row.dtype);
+    require(one.row.dtype == DType::f32, "prices are fitted to calls with f32, not {}", name_of(one.row.dtype));
     std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
     const Summary time = summarize(one.slowest);
@@ -107,7 +106,7 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
     rows.push_back({std::move(ranks), time.median});
   }
   if (rows.empty()) return {};
-  const auto fitted = forecast::fit(rows, element_bytes, maps_memory, site, tick);
+  const auto fitted = forecast::fit(rows, size_of(DType::f32), maps_memory, site, tick);
   if (!fitted) return {};
   Level level{.backend = series[0].row.backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
   level.shared_cores = level.hosts > 1 && std::ranges::max(site.machine_of) == 0;
@@ -124,6 +123,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   const mpi::Runtime& runtime = *session.runtime;
   const forecast::Site site = site_of(runtime);
   const bool speaks = runtime.rank() == 0;
+  if (speaks) own_machine(file);  // a file that could not take the prices is refused now, not after the measurements
   Machine found{machine_signature(), online_cores(), {}, {}, {}};
   mpi::sleep_until_all(runtime.world(), session.clock);
   if (speaks) measure_alone(found, session);
@@ -168,7 +168,8 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     std::fflush(stdout);
   }
   mpi::sleep_until_all(runtime.world(), session.clock);
-  return complete;
+  // Rank 0 alone fits, so only it knows whether the fit was stopped.
+  return mpi::ranks_where(runtime.world(), !complete).empty();
 }
 
 }  // namespace chorale::bench

@@ -108,6 +108,21 @@ class Bench(unittest.TestCase):
         self.assertIn("time    not calibrated", bare.stdout)
         self.assertIn(" -n 4 ", bare.stdout.splitlines()[-1])
 
+    def test_a_calibration_measures_the_sizes_that_were_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads", "--algorithm", "ring",
+                     "--in-place", "no", "-e", "5K", "-n", "1", "-w", "1"]
+            for sizes, rows in (([], 2), (["-b", "64"], 3), (["-b", "2K", "-f", "2"], 2)):  # 1 and 5 KiB; 64, 320, 1600 B; …
+                machine = f"{folder}/{rows}-{len(sizes)}.toml"
+                result = start([*words, *sizes, "--machine", machine])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(machine) as file:
+                    self.assertIn(f"\nrows = {rows}\n", file.read())
+            refused = start([*words, "--dtype", "bf16", "--machine", f"{folder}/none.toml"])
+            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 3), refused.stderr)
+            self.assertIn("dtype = bf16 (command line)", refused.stderr)
+            self.assertFalse(os.path.exists(f"{folder}/none.toml"))
+
     def test_one_rank_cannot_be_calibrated(self):
         result = start([chorale, "tune", "all", "--calibrate", "--backend", "shm"])
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 3), result.stderr)
