@@ -43,7 +43,7 @@ class Tune final : public Command {
   }
 
   void check(const Launch& launch) override {
-    asked_.check();
+    asked_.check(calibrate_ ? Asked::Writes::machine : Asked::Writes::tuning);
     const auto joins_threads = [](const std::string& name) { return backend_named(name).ranks_are_threads; };
     if (calibrate_ && launch.size == 1 && !std::ranges::any_of(asked_.backends, joins_threads))
       usage_error("one rank sends nothing, so its calls have no price", "1 rank",

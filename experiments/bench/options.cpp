@@ -52,13 +52,14 @@ void Asked::declare(Options& options) {
   options.add("machine", machine_, "machine file to use instead of the default one").words("FILE");
 }
 
-void Asked::check() {
+void Asked::check(Writes writes) {
   refuse_unknown(wanted);
   hosts_.resolve(threads_);
   wanted.hosts = hosts_.topology().host_of;
   if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
-  if (!tuning_.empty() && std::filesystem::exists(tuning_)) read_tuning(tuning_);
-  if (!machine_file().empty() && std::filesystem::exists(machine_file())) read_machine(machine_file());
+  using std::filesystem::exists;
+  if (!tuning_.empty() && (writes != Writes::tuning || exists(tuning_))) read_tuning(tuning_);
+  if ((!machine_.empty() && writes != Writes::machine) || exists(machine_file())) read_machine(machine_file());
 }
 
 Sweep Asked::sweep() const {

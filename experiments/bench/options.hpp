@@ -13,7 +13,9 @@ namespace chorale::bench {
 class Asked {
  public:
   void declare(Options& options);
-  void check();  // before MPI starts
+  // Before MPI starts. A file that the user named must exist, unless the command is about to write it.
+  enum class Writes { nothing, tuning, machine };
+  void check(Writes writes = Writes::nothing);
   Sweep sweep() const;
 
   bool cold() const { return cache_ == "cold"; }

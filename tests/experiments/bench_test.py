@@ -78,8 +78,9 @@ class Bench(unittest.TestCase):
         says = "# predicted: not calibrated, by the typical prices of threads; to measure them here: "
         with tempfile.TemporaryDirectory() as folder:
             machine = f"{folder}/machine.toml"
-            words = ["--backend", "threads", "-e", "8K", "-n", "3", "-w", "1", "--machine", machine]
-            untuned = start([chorale, "bench", "all_reduce", *words, "-b", "1K", "--ceiling", "0"], XDG_CACHE_HOME=folder)
+            default = ["--backend", "threads", "-e", "8K", "-n", "3", "-w", "1"]
+            untuned = start([chorale, "bench", "all_reduce", *default, "-b", "1K", "--ceiling", "0"], XDG_CACHE_HOME=folder)
+            words = [*default, "--machine", machine]
             self.assertIn(says, untuned.stdout)
             self.assertIn("tune --calibrate --backend threads\n", untuned.stdout)
             self.assertRegex(untuned.stdout, r"(?m)^op .* algbw GB/s +busbw GB/s .* predicted µs +ceiling µs$")
@@ -107,6 +108,18 @@ class Bench(unittest.TestCase):
         bare = start([chorale, "show", "all_reduce", "ring"], XDG_CACHE_HOME="/nowhere")
         self.assertIn("time    not calibrated", bare.stdout)
         self.assertIn(" -n 4 ", bare.stdout.splitlines()[-1])
+
+    def test_a_file_that_was_named_must_exist_unless_it_is_about_to_be_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            quickly = ["all_reduce", "--backend", "threads", "-b", "1K", "-e", "1K", "-n", "3", "-w", "1"]
+            for command, option in (("bench", "--machine"), ("bench", "--tuning"), ("tune", "--machine")):
+                refused = start([chorale, command, *quickly, option, f"{folder}/typo"], XDG_CACHE_HOME=folder)
+                self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 3), refused.stderr)
+                self.assertRegex(refused.stderr, rf"\n  {folder}/typo: [Nn]o such file")
+            self.assertEqual(os.listdir(folder), [])
+            for words in (["--tuning", f"{folder}/new.json"], ["--calibrate", "--machine", f"{folder}/new.toml"]):
+                self.assertEqual(start([chorale, "tune", *quickly, *words], XDG_CACHE_HOME=folder).returncode, 0)
+                self.assertTrue(os.path.exists(words[-1]))
 
     def test_a_calibration_measures_the_sizes_that_were_asked_for(self):
         with tempfile.TemporaryDirectory() as folder:
