@@ -18,7 +18,7 @@ std::vector<AxisOrder> orders_of(const Layout& layout);  // of all axes with mor
 
 // By name of the group ("dp", "ends"): what one rank sends to the next in a step. Bytes, or any other unit of cost.
 using SentByGroup = std::map<std::string, double>;
-// The bytes of a step with ring algorithms, as a mean over the stages.
+// The bytes of a step with ring algorithms, as a mean over the stages that have such a group.
 SentByGroup sent_in_a_step(const PlanRequest& request);
 // What all groups of these names send between hosts, if their ranks lie as this layout has them.
 SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, const Topology& topology);

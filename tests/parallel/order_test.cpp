@@ -104,5 +104,22 @@ TEST_CASE("what a step sends comes from the plan") {
   CHECK(sent.at("dp") == expected);
 }
 
+TEST_CASE("what a step sends is a mean over the stages that send it: only two have a copy of a tied embedding") {
+  const Layout layout = parse_layout("dp1.pp4", 0);
+  const PlanRequest request{.options = test::options_for("fast", layout), .layout = layout};
+  REQUIRE(request.options.shape.tied);
+  const auto bytes_of = [&](const char* group, int stage) {
+    double bytes = 0;
+    const Accounts accounts = plan_rank(request, rank_of_stage(layout, stage)).axes;
+    if (accounts.contains(group))
+      for (const Account::Entry& entry : accounts.at(group).entries) bytes += static_cast<double>(entry.bytes);
+    return bytes;
+  };
+  const SentByGroup sent = sent_in_a_step(request);
+  CHECK((bytes_of("ends", 0) > 0 && bytes_of("ends", 1) == 0));
+  CHECK(sent.at("ends") == (bytes_of("ends", 0) + bytes_of("ends", 3)) / 2);
+  CHECK(sent.at("pp") == (bytes_of("pp", 0) + 2 * bytes_of("pp", 1) + bytes_of("pp", 3)) / 4);
+}
+
 }  // namespace
 }  // namespace chorale
