@@ -77,7 +77,6 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 // the micro-batches of the schedule, which follow the `before` micro-batches of earlier calls.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before) {
-  if (before == 0) batch_totals_.clear(), tokens_ = 0;
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
@@ -96,6 +95,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
 }
 
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
+  clear_totals();
   return run_samples(read, samples_, options_.global_batch, schedule_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
     batch.context.loss_scale = options_.scaler.scale;
@@ -144,6 +144,11 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
+void Training::clear_totals() {
+  batch_totals_.clear();
+  tokens_ = 0;
+}
+
 // Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, whose tensors have no
 // storage, the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
@@ -184,15 +189,14 @@ std::optional<Error> Training::trouble_of_sums() {
   return trouble;
 }
 
-double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
-  return *evaluate_unless_cut(read, samples, [] { return false; });
-}
+double Training::evaluate(const ReadSamples& read, std::int64_t samples) { return *evaluate_unless_cut(read, samples, {}); }
 
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.micro_batch * mesh_.data().size(), all = (samples + whole - 1) / whole;
   // A pipeline fills and drains once per group. Four micro-batches for each of its parts keep that cost low.
-  const std::int64_t group = schedule_.parts() > 1 ? 4 * schedule_.parts() : 1;
+  const std::int64_t group = !is_cut ? all : schedule_.parts() > 1 ? 4 * schedule_.parts() : 1;
+  clear_totals();
   for (std::int64_t done = 0; done < all; done += group) {
     if (done > 0 && is_cut()) {
       trouble_of_sums();  // forgets the sums so far
@@ -202,7 +206,8 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
     run_samples(
         read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; }, done);
   }
-  const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, batch_totals_.squares());
+  const std::optional<Outcome> outcome =
+      add_up(std::max<std::int64_t>(samples, 1) * options_.shape.sequence, batch_totals_.squares());
   if (!outcome)
     throw Error(Exit::runtime, "evaluation produced Inf or NaN",
                 fmt::format("after step {}, on rank {} or another rank", steps_, mesh_.world().rank()),

@@ -68,7 +68,8 @@ class Training {
   // gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);
   // The same, unless `is_cut` returns true between micro-batches (of a pipeline: between groups of them): then nullopt. All
-  // ranks call `is_cut` at the same places, and it must return the same on all of them.
+  // ranks call `is_cut` at the same places, and it must return the same on all of them. If it is empty, all micro-batches
+  // are one group.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -111,6 +112,7 @@ class Training {
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before = 0);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
+  void clear_totals();
   std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares);
   SquareSum squares_of_gradients(double scale);
   void each_site(const std::function<void(SumSite&)>& visit);

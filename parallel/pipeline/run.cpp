@@ -1,5 +1,7 @@
 #include "parallel/pipeline/run.hpp"
 
+#include <algorithm>
+
 namespace chorale {
 namespace {
 
@@ -9,8 +11,11 @@ class ScheduleRun {
       : schedule_(schedule), axis_(axis), part_(part), clock_(clock) {}
 
   PipelineTimes run() {
-    for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(axis_.rank()))) {
+    const std::vector<PipelineAction>& actions = schedule_.actions.at(static_cast<std::size_t>(axis_.rank()));
+    const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
+    for (const PipelineAction& action : actions) {
       std::erase_if(sends_, [](Axis::Pending& send) { return send.test(); });
+      for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) sends_.front().wait();
       act(action);
     }
     for (Axis::Pending& send : sends_) send.wait();

@@ -49,7 +49,9 @@ struct PipelineTimes {
 };
 
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
-// Only forward passes, one micro-batch after the other.
+// Only forward passes, one micro-batch after the other. No backward pass makes a stage wait for the stages after it. So that
+// results do not pile up in memory, a stage waits while its neighbor has not read this many of them.
+inline constexpr std::size_t most_unread_results = 4;
 PipelineSchedule forward_only(const PipelineShape& shape);
 
 }  // namespace chorale

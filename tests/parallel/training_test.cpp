@@ -67,6 +67,14 @@ TEST_CASE("an evaluation that is cut short has no loss, and leaves nothing behin
   CHECK(asked == 10);  // between its eight micro-batches
 }
 
+TEST_CASE("an evaluation of no samples has nothing of the step before it") {
+  for (const auto& [numerics, compute] : modes) {
+    SmallRun run(small(numerics, compute));
+    run.steps(1);
+    CHECK(run.training.evaluate(run.read(), 0) == 0);
+  }
+}
+
 TEST_CASE("weight decay applies only to matrices") {
   for (const char* optimizer : {"adamw", "sgd"}) {
     TrainingOptions options = small();
