@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "collectives/analysis/flow.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale::forecast {
 namespace {
 
+constexpr int most_cores = 64;  // one bit each
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 struct Segment {  // consecutive elements of a rank that are always accessed together
@@ -16,7 +18,10 @@ struct Segment {  // consecutive elements of a rank that are always accessed tog
 
 }  // namespace
 
-Caches::Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of) : ranks_(ranks), core_of_(std::move(core_of)) {}
+Caches::Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of) : ranks_(ranks), core_of_(std::move(core_of)) {
+  require(std::ranges::all_of(core_of_, [](int core) { return core < most_cores; }), "caches are modelled of {} cores only",
+          most_cores);
+}
 
 void Caches::note(int work, int by, int owner, const Range& elements, bool writes) {
   if (elements.count == 0) return;
@@ -37,7 +42,7 @@ std::vector<Caches::Count> Caches::counts(std::size_t works) {
   std::vector<Count> counts;
   for (int call = 1; call <= 2; ++call) {
     counts.assign(works, {});
-    touched_.assign(64, 0);
+    touched_.assign(most_cores, 0);
     std::vector<std::vector<std::uint64_t>> touchers;
     for (const auto& own : segments) touchers.emplace_back(own.size(), 0);
     for (const Access& access : accesses_) {

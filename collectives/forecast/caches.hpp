@@ -15,7 +15,7 @@ namespace chorale::forecast {
 
 class Caches {
  public:
-  // `core_of`: by rank, fewer than 64.
+  // `core_of`: by rank, the number of its core, below 64.
   Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of);
 
   // Notes that the core of rank `by` reads or writes elements of rank `owner`, as part of work number `work`. Accesses are

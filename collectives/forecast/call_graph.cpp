@@ -8,9 +8,8 @@ CallGraph::CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_by
     : ranks_(ranks),
       element_(static_cast<double>(element_bytes)),
       prices_(prices),
-      graph_(site, site.crowded() ? prices.turn : 0) {
-  for (int r = 0; r < static_cast<int>(ranks.size()); ++r) core_of_.push_back(r % site.cores);
-}
+      core_of_(site.core_of()),
+      graph_(site, site.crowded() ? prices.turn : 0) {}
 
 int CallGraph::add(int rank, double seconds) {
   own_.push_back({graph_.add(rank, seconds), rank, seconds});

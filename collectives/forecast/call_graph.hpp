@@ -32,8 +32,8 @@ class CallGraph {
   };
   const std::vector<Schedule>& ranks_;
   double element_;
-  std::vector<int> core_of_;
   const Prices& prices_;
+  std::vector<int> core_of_;
   WorkGraph graph_;
   std::vector<Own> own_;
   std::vector<Access> accesses_;

@@ -1,6 +1,7 @@
 #include "collectives/forecast/work.hpp"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <set>
 #include <utility>
@@ -22,6 +23,17 @@ Site Site::one_host(int ranks, int cores) {
 
 bool Site::crowded() const {
   return std::ranges::any_of(machine_of, [&](int machine) { return std::ranges::count(machine_of, machine) > cores; });
+}
+
+std::vector<int> Site::core_of() const {
+  std::map<int, int> ranks_on;                 // by machine
+  std::map<std::pair<int, int>, int> numbers;  // by machine and core of the machine
+  std::vector<int> core_of;
+  for (const int machine : machine_of) {
+    const int next = static_cast<int>(numbers.size());
+    core_of.push_back(numbers.try_emplace({machine, ranks_on[machine]++ % cores}, next).first->second);
+  }
+  return core_of;
 }
 
 int WorkGraph::add(int rank, double seconds) {

@@ -20,6 +20,9 @@ struct Site {
 
   static Site one_host(int ranks, int cores);
   bool crowded() const;  // more ranks than cores on some machine
+  // By rank: the number of its core, if the ranks of a machine are dealt to its cores in turn. Cores that have a rank are
+  // numbered over all machines.
+  std::vector<int> core_of() const;
 };
 
 class WorkGraph {

@@ -40,6 +40,14 @@ forecast::Site site_of(const mpi::Runtime& runtime) {
 
 int hosts_of(const forecast::Site& site) { return std::ranges::max(site.host_of) + 1; }
 
+void refuse_too_many_ranks(const Sweep& sweep, int processes) {
+  for (const std::string& name : sweep.backends)
+    if (const int ranks = backend_named(name).ranks_are_threads ? sweep.threads : processes; ranks > forecast::most_ranks)
+      usage_error(fmt::format("prices are fitted to at most {} ranks", forecast::most_ranks),
+                  fmt::format("{} has {} ranks", name, ranks),
+                  "start fewer ranks: auto uses their prices for larger groups too");
+}
+
 // Rank 0 measures what needs no other rank.
 void measure_alone(Machine& machine, const Session& session) {
   const std::string now = iso_time(session.clock.wall_seconds());
@@ -123,6 +131,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   const mpi::Runtime& runtime = *session.runtime;
   const forecast::Site site = site_of(runtime);
   const bool speaks = runtime.rank() == 0;
+  refuse_too_many_ranks(sweep, runtime.size());
   if (speaks) own_machine(file);  // a file that could not take the prices is refused now, not after the measurements
   Machine found{machine_signature(), online_cores(), {}, {}, {}};
   mpi::sleep_until_all(runtime.world(), session.clock);

@@ -141,6 +141,11 @@ class Bench(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 3), result.stderr)
         self.assertIn("one rank sends nothing", result.stderr)
 
+    def test_more_ranks_than_can_be_predicted_are_not_calibrated(self):
+        result = start([chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads", "--ranks", "64"])
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 3), result.stderr)
+        self.assertIn("at most 63 ranks\n  threads has 64 ranks", result.stderr)
+
     def test_every_sample_of_every_rank_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/bench.h5"

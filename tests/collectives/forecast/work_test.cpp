@@ -2,6 +2,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/forecast/caches.hpp"
+#include "collectives/forecast/forecast.hpp"
 #include "src/base/error.hpp"
 #include "tests/catch.hpp"
 
@@ -52,6 +53,26 @@ TEST_CASE("the ranks of a host share its link, and hosts on one machine share it
   CHECK(four_works() == 1);
   site.machine_of = {0, 0, 0, 0};
   CHECK(four_works() == 2);
+}
+
+TEST_CASE("the ranks of a machine are dealt to its cores, and no core belongs to two machines") {
+  using Cores = std::vector<int>;
+  CHECK(Site::one_host(5, 2).core_of() == Cores{0, 1, 0, 1, 0});
+  CHECK(Site{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 1, 1}, .cores = 2}.core_of() == Cores{0, 1, 2, 3});
+  CHECK(Site{.host_of = {0, 1, 0, 1}, .machine_of = {0, 1, 0, 1}, .cores = 1}.core_of() == Cores{0, 1, 0, 1});
+  CHECK(Site{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2}.core_of() == Cores{0, 1, 0, 1});
+}
+
+TEST_CASE("machines have caches of their own: more cores than ranks on each do not change a call") {
+  const auto ranks = plan_all_ranks(*find_algorithm(Collective::all_reduce, "ring"),
+                                    Problem::even(Collective::all_reduce, 1 << 16, 4, 0, true));
+  const forecast::Prices near{.touch = {1e-11, 2e-11, 4e-11, 8e-11, 9e-11}, .cross = {2e-11, 4e-11, 8e-11, 9e-11, 9e-11}};
+  const forecast::Prices far = near;
+  const auto seconds = [&](int cores) {
+    return forecast::messages(ranks, 4, {{0, 0, 1, 1}, {0, 0, 1, 1}, cores}, near, far);
+  };
+  CHECK(seconds(2) == seconds(4));
+  CHECK(seconds(2) > 0);
 }
 
 TEST_CASE("a core holds what it last wrote, and fetches what another core has written since") {

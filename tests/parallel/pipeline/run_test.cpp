@@ -31,7 +31,7 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
             while (stage == 1 && number == 8 && read_by[0] < 9) run.clock.sleep(1e-3);
           };
           run.training.evaluate(read, 40);
-          const std::int64_t unread = stage == 0 ? most_unread_results : 0;
+          const std::int64_t unread = stage == 0 ? static_cast<std::int64_t>(most_unread_results) : 0;
           if (read_by[stage] != 40) return fmt::format("{} samples were read", read_by[stage].load());
           return most - least <= unread * result_bytes ? ""
                                                        : fmt::format("{} bytes of activations, but {} results take {}",
