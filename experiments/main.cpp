@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -65,6 +66,13 @@ std::vector<std::string> names_of_all_commands() {
   return names;
 }
 
+// False only if --backend excludes it.
+bool may_use_ucx(const Options& options) {
+  const Option* const backend = options.find("backend");
+  return !backend || std::ranges::any_of(std::array{"ucx", "auto", "all"},
+                                         [&](const char* word) { return backend->text.find(word) != std::string::npos; });
+}
+
 int run(const Launch& launch, const std::vector<std::string>& words, std::optional<mpi::Runtime>& runtime) {
   if (words.size() < 2) usage_error("no command given", program() + " COMMAND …", program() + " --help lists the commands");
   if (words[1] == "--help" || words[1] == "-h" || words[1] == "help") {
@@ -94,9 +102,10 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
 
   SystemClock clock;
   if (row.needs_ranks && !command->starts_ranks()) {
-    require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name());
+    require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name(), may_use_ucx(options));
     runtime.emplace(launch);
-    require_same_hosts(*runtime, clock);
+    Log log({.rank = runtime->rank(), .level = log_level});
+    require_same_hosts(*runtime, clock, log);
     require_same_settings(options, runtime);
   }
   const std::string command_line = join(words, " ");

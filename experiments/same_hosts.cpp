@@ -59,12 +59,20 @@ std::string fingerprint_of_file(const fs::path& path) {
   return fmt::format("{} bytes, checksum {:08x}", size, sum);
 }
 
-// The first entry in which two maps differ. Entries of only one map do not count.
-std::optional<std::string> first_difference(const std::map<std::string, std::string>& a,
-                                            const std::map<std::string, std::string>& b) {
+// The entries in which two maps differ. Entries of only one map do not count.
+std::vector<std::string> differences(const std::map<std::string, std::string>& a,
+                                     const std::map<std::string, std::string>& b) {
+  std::vector<std::string> names;
   for (const auto& [name, value] : a)
-    if (const auto there = b.find(name); there != b.end() && there->second != value) return name;
-  return {};
+    if (const auto there = b.find(name); there != b.end() && there->second != value) names.push_back(name);
+  return names;
+}
+
+// Whether ranks need the same build of this object: it is ours, or carries messages between them.
+bool must_match(const std::string& object) {
+  constexpr std::string_view starts[] = {"the program", "libchorale", "chorale_cuda", "libmpi", "libopen-",
+                                         "mca_",        "libucp",     "libucs",       "libuct", "libucm"};
+  return std::ranges::any_of(starts, [&](std::string_view start) { return object.starts_with(start); });
 }
 
 std::string json_of(const HostFacts& facts) {
@@ -78,14 +86,14 @@ HostFacts facts_in(const std::string& json) {
   return {read["host"], read["wall"], read["objects"], read["files"]};
 }
 
-// Collective: compares the facts on rank 0, and throws on every rank.
-void require_alike(const mpi::Runtime& runtime, const HostFacts& mine) {
+// Collective: compares the facts on rank 0, and throws on every rank. Returns the facts of all ranks on rank 0.
+std::vector<HostFacts> require_alike(const mpi::Runtime& runtime, const HostFacts& mine) {
   std::vector<HostFacts> ranks;
   for (const std::string& json : mpi::gather(runtime.world(), json_of(mine))) ranks.push_back(facts_in(json));
   const auto found = unlike(ranks);
   const std::string lines =
       mpi::broadcast(runtime.world(), found ? join({found->what, found->numbers, found->fix}, "\n") : "");
-  if (lines.empty()) return;
+  if (lines.empty()) return ranks;
   const std::vector<std::string> parts = split(lines, '\n');
   usage_error(parts.at(0), parts.at(1), parts.at(2));
 }
@@ -125,7 +133,8 @@ std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks) {
     const auto both = [&](const std::string& here, const std::string& there) {
       return fmt::format("rank 0 on {}: {}; rank {} on {}: {}", one.host, here, r, other.host, there);
     };
-    if (const auto name = first_difference(one.objects, other.objects))
+    const std::vector<std::string> objects = differences(one.objects, other.objects);
+    if (const auto name = std::ranges::find_if(objects, must_match); name != objects.end())
       return Unlike{fmt::format("hosts run different builds of {}", *name),
                     both(one.objects.at(*name).substr(0, 12), other.objects.at(*name).substr(0, 12)),
                     "install the same files on all hosts, or start one from a file system that they share"};
@@ -135,16 +144,30 @@ std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks) {
           fmt::format("rank {} on {} is {} {} rank 0 on {}; {} are allowed", r, other.host, human_seconds(std::abs(apart)),
                       apart > 0 ? "ahead of" : "behind", one.host, human_seconds(most_clock_seconds)),
           "synchronize the clocks, for example with chronyc makestep"};
-    if (const auto path = first_difference(one.files, other.files))
-      return Unlike{"hosts have different input files", *path + ": " + both(one.files.at(*path), other.files.at(*path)),
+    for (const std::string& path : differences(one.files, other.files))
+      return Unlike{"hosts have different input files", path + ": " + both(one.files.at(path), other.files.at(path)),
                     "copy it to all hosts, or name a file on a file system that they share"};
   }
   return {};
 }
 
-void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock) {
+std::string other_builds(const std::vector<HostFacts>& ranks) {
+  constexpr std::size_t most_named = 3;
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    std::vector<std::string> names = differences(ranks[0].objects, ranks[r].objects);
+    if (names.empty()) continue;
+    const std::size_t more = names.size() - std::min(names.size(), most_named);
+    names.resize(names.size() - more);
+    return fmt::format("rank 0 on {} and rank {} on {} have different builds of {}{}: results may differ in their last bits",
+                       ranks[0].host, r, ranks[r].host, join(names, ", "), more ? fmt::format(" and {} more", more) : "");
+  }
+  return "";
+}
+
+void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock, Log& log) {
   if (runtime.size() == 1) return;
-  require_alike(runtime, {.host = host_name(), .wall_seconds = clock.wall_seconds(), .objects = loaded_objects()});
+  const HostFacts mine{.host = host_name(), .wall_seconds = clock.wall_seconds(), .objects = loaded_objects()};
+  if (const std::string line = other_builds(require_alike(runtime, mine)); !line.empty()) log.warn("{}", line);
 }
 
 void require_same_files(const mpi::Runtime& runtime, const std::vector<std::string>& paths) {

@@ -1,9 +1,11 @@
-// Checks at the start that hosts fit together: the same program and libraries, clocks that agree, the same input files.
-// Otherwise ranks would compute different things, or fail later without a reason that can be understood.
+// Checks at the start that hosts fit together: the same program, clocks that agree, the same input files. Otherwise ranks
+// would compute different things, or fail later without a reason that can be understood.
 //
-//   program    the build id that the linker wrote into it and into each shared library; read from memory, no file is opened
+//   program    the build id that the linker wrote into it and into each shared library; read from memory, no file is opened.
+//              The program, our own libraries, MPI and UCX must be the same; other libraries only cause a warning
 //   clocks     may differ by 5 minutes: `watch` and the lines of the ranks' logs are read by wall-clock time
-//   files      sizes and checksums of 64 blocks of 4 KiB, spread over the file: a few ms, whatever its size
+//   files      size and checksum of 64 blocks of 4 KiB, spread over the file. So a file costs at most 64 reads, whatever its
+//              size: on a disk, and not cached, 64 seeks
 #pragma once
 #include <filesystem>
 #include <map>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/log.hpp"
 #include "src/base/mpi.hpp"
 
 namespace chorale {
@@ -31,9 +34,11 @@ struct Unlike {
   std::string what, numbers, fix;
 };
 std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks);
+// A warning of one line about the other libraries; "" if all hosts have the same.
+std::string other_builds(const std::vector<HostFacts>& ranks);
 
 // Collective. Every rank throws the same usage error if its host does not fit rank 0's.
-void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock);
+void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock, Log& log);
 void require_same_files(const mpi::Runtime& runtime, const std::vector<std::string>& paths);  // ignores empty paths
 
 }  // namespace chorale

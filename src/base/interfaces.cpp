@@ -14,13 +14,18 @@
 namespace chorale {
 namespace {
 
-// Why this entry of a list reaches no other host; "" if it may. UCX also lists devices that are no interfaces (mlx5_0:1).
-std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces, bool names_only_interfaces) {
+// Why this entry of a list reaches no other host; "" if it may.
+std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces) {
   if (entry.starts_with("127.")) return "is the loopback network";
-  if (entry.find('/') != std::string::npos) return "";
   const auto found = std::ranges::find(interfaces, entry, &Interface::name);
-  if (found == interfaces.end()) return names_only_interfaces ? "does not exist or has no address" : "";
+  if (found == interfaces.end()) return "";
   return found->loopback ? "is the loopback interface" : found->up ? "" : "is down";
+}
+
+// Whether a variable of Open MPI, such as "ob1,ucx" or "^tcp", allows this component.
+bool allows(const std::optional<std::string>& components, const char* name) {
+  if (!components || components->empty()) return true;
+  return components->starts_with('^') != (components->find(name) != std::string::npos);
 }
 
 }  // namespace
@@ -56,20 +61,20 @@ bool on_several_hosts(const Environment& environment) {
 }
 
 void require_reaching_interfaces(const Launch& launch, const Environment& environment,
-                                 const std::vector<Interface>& interfaces, const std::string& host) {
+                                 const std::vector<Interface>& interfaces, const std::string& host, bool may_use_ucx) {
   if (!on_several_hosts(environment)) return;
-  for (const char* variable : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
+  const bool may_use_tcp = allows(environment("OMPI_MCA_pml"), "ob1") && allows(environment("OMPI_MCA_btl"), "tcp");
+  for (const auto& [variable, is_used] :
+       {std::pair{"OMPI_MCA_btl_tcp_if_include", may_use_tcp}, {"UCX_NET_DEVICES", may_use_ucx}}) {
     const std::vector<std::string> entries = split(environment(variable).value_or(""), ',');
-    const bool names_only_interfaces = std::string_view(variable) != "UCX_NET_DEVICES";
-    const auto reaches = [&](const std::string& entry) { return why_not(entry, interfaces, names_only_interfaces).empty(); };
-    if (entries.empty() || std::ranges::any_of(entries, reaches)) continue;
+    const auto reaches = [&](const std::string& entry) { return why_not(entry, interfaces).empty(); };
+    if (!is_used || entries.empty() || std::ranges::any_of(entries, reaches)) continue;
     const auto better = std::ranges::find_if(interfaces, [](const Interface& each) { return !each.loopback && each.up; });
-    usage_error(
-        "the network interface reaches no other host",
-        fmt::format("rank {} on {}: {} = {}, which {}; interfaces: {}", launch.rank, host, variable, join(entries, ","),
-                    why_not(entries[0], interfaces, names_only_interfaces), in_words(interfaces)),
-        better == interfaces.end() ? "connect the hosts first"
-                                   : fmt::format("unset {}, or set it to {}", variable, better->name));
+    usage_error("the network interface reaches no other host",
+                fmt::format("rank {} on {}: {} = {}, which {}; interfaces: {}", launch.rank, host, variable,
+                            join(entries, ","), why_not(entries[0], interfaces), in_words(interfaces)),
+                better == interfaces.end() ? "connect the hosts first"
+                                           : fmt::format("unset {}, or set it to {}", variable, better->name));
   }
 }
 

@@ -18,8 +18,10 @@ std::string in_words(const std::vector<Interface>& interfaces);  // "eth0 (10.77
 // Whether the launcher started ranks on several hosts, by its variables. False if it does not say.
 bool on_several_hosts(const Environment& environment);
 
-// Throws a usage error if the ranks are on several hosts, and every interface that a variable allows reaches no other host.
+// Throws a usage error if the ranks are on several hosts, and every interface that a variable allows is loopback or down.
+// Other names may be devices, or interfaces without an IPv4 address. A variable that the run does not use is ignored:
+// that of TCP if other variables exclude TCP, that of UCX unless `may_use_ucx`.
 void require_reaching_interfaces(const Launch& launch, const Environment& environment,
-                                 const std::vector<Interface>& interfaces, const std::string& host);
+                                 const std::vector<Interface>& interfaces, const std::string& host, bool may_use_ucx);
 
 }  // namespace chorale

@@ -21,8 +21,9 @@ Environment environment_of(Variables variables, bool several_hosts = true) {
   };
 }
 
-std::string error_of(const Environment& environment) {
-  return test::refused([&] { require_reaching_interfaces({.rank = 3, .size = 4}, environment, interfaces, "n1"); });
+std::string error_of(const Environment& environment, bool may_use_ucx = true) {
+  const Launch launch{.rank = 3, .size = 4};
+  return test::refused([&] { require_reaching_interfaces(launch, environment, interfaces, "n1", may_use_ucx); });
 }
 
 }  // namespace
@@ -38,9 +39,22 @@ TEST_CASE("an interface that reaches no other host is refused with rank, host, v
     CHECK(error_of(environment_of({{variable, "lo"}}, false)) == "accepted");
   }
   CHECK_THAT(error_of(environment_of({{"OMPI_MCA_btl_tcp_if_include", "127.0.0.0/8"}})), says("the loopback network"));
-  CHECK_THAT(error_of(environment_of({{"OMPI_MCA_btl_tcp_if_include", "ib0"}})), says("ib0, which does not exist"));
-  CHECK(error_of(environment_of({{"UCX_NET_DEVICES", "mlx5_0:1"}})) == "accepted");  // a device, no interface
-  CHECK(error_of(environment_of({{"UCX_NET_DEVICES", "all"}})) == "accepted");
+}
+
+TEST_CASE("only interfaces that certainly reach no other host are refused, and only if the run may use them") {
+  const auto accepted = [](const Variables& variables, bool may_use_ucx = true) {
+    return error_of(environment_of(variables), may_use_ucx) == "accepted";
+  };
+  const std::pair<std::string, std::string> tcp_by_loopback{"OMPI_MCA_btl_tcp_if_include", "lo"};
+  CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "ib0"}}));  // it may have only an IPv6 address
+  CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "fe80::/64"}}));
+  CHECK(accepted({{"UCX_NET_DEVICES", "mlx5_0:1"}}));  // a device, no interface
+  CHECK(accepted({{"UCX_NET_DEVICES", "all"}}));
+  CHECK(accepted({{"UCX_NET_DEVICES", "lo"}}, false));
+  for (const char* other : {"ucx", "cm", "^ob1"}) CHECK(accepted({tcp_by_loopback, {"OMPI_MCA_pml", other}}));
+  for (const char* other : {"self,vader", "^tcp"}) CHECK(accepted({tcp_by_loopback, {"OMPI_MCA_btl", other}}));
+  CHECK(!accepted({tcp_by_loopback, {"OMPI_MCA_pml", "^ucx"}, {"OMPI_MCA_btl", "self,vader,tcp"}}));
+  CHECK(!accepted({tcp_by_loopback}, false));
 }
 
 TEST_CASE("this host has a loopback interface") {
