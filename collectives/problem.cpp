@@ -1,6 +1,7 @@
 #include "collectives/problem.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -30,6 +31,10 @@ std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>&
     if (found == seen.end()) seen.push_back(host);
   }
   return seen.size() > 1 ? theirs : std::vector<int>{};
+}
+
+int number_of_hosts(const std::vector<int>& hosts) {
+  return std::max(1, static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size()));
 }
 
 Problem Problem::even(Collective what, std::int64_t count, int size, int root, bool in_place, std::vector<int> hosts) {

@@ -80,8 +80,7 @@ Selector::Selector(TuningTable table, Machine machine, const std::string& here) 
 }
 
 bool Selector::is_calibrated(const std::string& backend, const Problem& problem) const {
-  const std::vector<int> hosts = hosts_of(problem);
-  const int number = hosts.empty() ? 1 : std::ranges::max(hosts) + 1;
+  const int number = number_of_hosts(problem.hosts);
   const auto has_level = [&](const char* span) {
     return forecast::nearest(machine_, backend, span, problem.size, number) != nullptr;
   };
@@ -130,11 +129,12 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
 
 Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const {
   const Tuned* best = nullptr;
+  const int hosts = number_of_hosts(problem.hosts);
   const auto rank = [&](const Tuned& t) {  // prefers lines with the call's in_place, then the nearest size
     return std::pair(t.in_place != problem.in_place, distance(t.bytes, bytes));
   };
   for (const Tuned& t : table_.choices)
-    if (t.backend == backend && t.what == problem.what && t.ranks == problem.size &&
+    if (t.backend == backend && t.what == problem.what && t.ranks == problem.size && t.hosts == hosts &&
         can_run(t.algorithm, problem, native_too) && (!best || rank(t) < rank(*best)))
       best = &t;
   if (best) return {best->algorithm, best->chunks, best->why()};

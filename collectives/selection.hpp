@@ -1,6 +1,7 @@
 // Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
-// call's size (by ratio). If the tuning table has no line for the call, `auto` runs the algorithm that is fastest by the
-// prices of the machine file (forecast/forecast.hpp), or by the backend's typical prices if the machine file has none.
+// call's size (by ratio). If the tuning table has no line for so many ranks and hosts, `auto` runs the algorithm that is
+// fastest by the prices of the machine file (forecast/forecast.hpp), or by the backend's typical prices if the machine file
+// has none.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"

@@ -26,9 +26,10 @@ Collective collective_named(const std::string& name) {
 }
 
 Json line_of(const Tuned& t) {
-  return {{"backend", t.backend},     {"op", name_of(t.what)},    {"ranks", t.ranks},         {"in_place", t.in_place},
-          {"bytes", t.bytes},         {"algorithm", t.algorithm}, {"chunks", t.chunks},       {"time_us", t.seconds * 1e6},
-          {"runner_up", t.runner_up}, {"ratio", t.ratio},         {"ratio_low", t.ratio_low}, {"ratio_high", t.ratio_high}};
+  return {{"backend", t.backend},       {"op", name_of(t.what)},    {"ranks", t.ranks},         {"hosts", t.hosts},
+          {"in_place", t.in_place},     {"bytes", t.bytes},         {"algorithm", t.algorithm}, {"chunks", t.chunks},
+          {"time_us", t.seconds * 1e6}, {"runner_up", t.runner_up}, {"ratio", t.ratio},         {"ratio_low", t.ratio_low},
+          {"ratio_high", t.ratio_high}};
 }
 
 Tuned choice_of(const Json& line) {
@@ -37,7 +38,8 @@ Tuned choice_of(const Json& line) {
   t.chunks = line.at("chunks"), t.seconds = line.at("time_us").get<double>() * 1e-6;
   t.runner_up = line.at("runner_up"), t.ratio = line.at("ratio");
   t.ratio_low = line.value("ratio_low", 0.0), t.ratio_high = line.value("ratio_high", 0.0);
-  if (t.ranks < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has invalid numbers");
+  t.hosts = line.value("hosts", 1);
+  if (t.ranks < 1 || t.hosts < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has invalid numbers");
   return t;
 }
 

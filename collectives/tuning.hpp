@@ -1,9 +1,10 @@
 // The tuning table: the fastest algorithms that `chorale tune` measured on this machine. `auto` chooses algorithms from this
 // table. The table is a small JSON file with one line per measured case, so that a person can read why an algorithm runs:
 //
-//   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
+//   {"backend":"shm","op":"all_reduce","ranks":2,"hosts":1,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
 //
+// A line holds for calls on as many ranks and hosts; a line without `hosts`, from an older version, for calls on one host.
 // The table is valid only on the machine where it was measured. Prices are in the machine file (src/base/machine_file.hpp);
 // those in tables that older versions wrote are ignored.
 #pragma once
@@ -27,6 +28,7 @@ struct Tuned {
   std::string runner_up;                 // "" if nothing else could run
   double ratio = 1;                      // the runner-up's time divided by `seconds`
   double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from intervals of both times; 0 in an older table
+  int hosts = 1;
 
   std::string why() const;  // "1.9 µs at 4096 bytes, one_shot took 1.12 times as long in one launch (1.07 to 1.18)"
 };

@@ -1,6 +1,7 @@
 // `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest algorithm for each size
-// to the tuning table, which `auto` uses. It prints each choice with its reason. Choices for other rank counts, backends and
-// operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
+// to the tuning table, which `auto` uses. It prints each choice with its reason. Choices for other numbers of ranks and
+// hosts, backends and operations stay in the table. If a signal stops it, it writes only the choices whose measurements are
+// complete.
 //
 // With --calibrate it measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>
@@ -36,10 +37,9 @@ class Tune final : public Command {
   void declare(Options& options) override {
     asked_.declare(options);
     dtype_ = options.find("dtype"), begin_ = options.find("begin"), factor_ = options.find("factor");
-    options.add(
-        "calibrate", calibrate_,
-        "measure the prices of communication, and the rates of sums and matrix products, and write them to the machine "
-        "file");
+    options.add("calibrate", calibrate_,
+                "measure the prices of communication, and the rates of sums and matrix products, and write them to the "
+                "machine file; unless given, --begin is 1K and --factor 5");
   }
 
   void check(const Launch& launch) override {
@@ -93,15 +93,16 @@ class Tune final : public Command {
       return std::any_of(all.begin(), all.end(), [&](const Series& series) {
         const Case& row = series.row;
         const bool same_size = row.in_place == t.in_place && row.bytes() == t.bytes;
-        return row.backend == t.backend && row.what == t.what && row.ranks == t.ranks && (same_size || !outcome.stopped);
+        return row.backend == t.backend && row.what == t.what && row.ranks == t.ranks && (same_size || !outcome.stopped) &&
+               number_of_hosts(row.hosts) == t.hosts;
       });
     });
     for (auto& [question, timed] : answers) {
       table.choices.push_back(winner(timed));
       const Tuned& t = table.choices.back();
-      fmt::print("{:<8}{:<15} {} ranks{}, {}: {}{}, {}\n", t.backend, name_of(t.what), t.ranks,
-                 t.in_place ? ", in place" : "", human_bytes(t.bytes), t.algorithm,
-                 t.chunks > 1 ? fmt::format(" in {} chunks", t.chunks) : "", t.why());
+      fmt::print("{:<8}{:<15} {} ranks{}{}, {}: {}{}, {}\n", t.backend, name_of(t.what), t.ranks,
+                 t.hosts > 1 ? fmt::format(" on {} hosts", t.hosts) : "", t.in_place ? ", in place" : "",
+                 human_bytes(t.bytes), t.algorithm, t.chunks > 1 ? fmt::format(" in {} chunks", t.chunks) : "", t.why());
     }
     const std::string caution = outcome.busy.empty() ? "" : fmt::format(", measured on a busy machine: {}", outcome.busy);
     write_tuning(asked_.tuning_file(), table);
@@ -149,6 +150,7 @@ class Tune final : public Command {
     const Typical& best = timed[0].time;
     const Case& row = timed[0].series->row;
     Tuned tuned{row.backend, row.what, row.ranks, row.in_place, row.bytes(), row.algorithm, row.chunks, best.seconds, "", 1};
+    tuned.hosts = number_of_hosts(row.hosts);
     for (const Timed& other : timed)
       if (tuned.runner_up.empty() && other.series->row.algorithm != row.algorithm) {
         tuned.runner_up = other.series->row.algorithm;

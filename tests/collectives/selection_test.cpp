@@ -69,6 +69,21 @@ TEST_CASE(
   CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64, true)));
 }
 
+TEST_CASE("a line that was measured on one host does not decide for a group on several hosts, nor the reverse") {
+  const Problem near = all_reduce(4), far = Problem::even(Collective::all_reduce, 1000, 4, 0, false, {0, 0, 1, 1});
+  const auto decides = [](const TuningTable& t, const Problem& problem) {
+    return Selector(t).choose("shm", problem, 64, true).why.find("by the cost model") == std::string::npos;
+  };
+  TuningTable t = table();
+  CHECK((decides(t, near) && !decides(t, far)));
+  for (Tuned& line : t.choices) line.hosts = 2;
+  CHECK((!decides(t, near) && decides(t, far)));
+  CHECK(decides(parse_tuning(text_of(t), "kept"), far));
+  std::string old = text_of(t);  // an older version wrote no hosts
+  for (std::size_t at = old.find("\"hosts\":2,"); at != std::string::npos; at = old.find("\"hosts\":2,")) old.erase(at, 10);
+  CHECK((decides(parse_tuning(old, "old"), near) && !decides(parse_tuning(old, "old"), far)));
+}
+
 TEST_CASE("native is chosen if it was fastest, but not if its results would differ") {
   TuningTable t = table();
   t.choices[1].algorithm = "native";

@@ -297,11 +297,15 @@ class Bench(unittest.TestCase):
             tuned = load(table)
             self.assertEqual(len(tuned["choices"]), 2 * 2 * 3)
             for choice in tuned["choices"]:
+                self.assertEqual(choice["hosts"], 1)
                 self.assertGreaterEqual(choice["ratio"], 1, choice)
                 self.assertNotEqual(choice["runner_up"], choice["algorithm"])
             self.assertIn("times as long", result.stdout)
             self.assertEqual(start([*command, "broadcast"]).returncode, 0)  # adds to the table
             self.assertEqual({choice["op"] for choice in load(table)["choices"]}, {"all_reduce", "all_gather", "broadcast"})
+            pretended = start([*command, "broadcast", "--ranks", "2", "--hosts", "1,1"])
+            self.assertIn(" 2 ranks on 2 hosts, ", pretended.stdout, pretended.stderr)
+            self.assertEqual({choice["hosts"] for choice in load(table)["choices"] if choice["op"] == "broadcast"}, {1, 2})
             with open(table, "w") as broken:
                 broken.write("{}")
             refused = start(command)
