@@ -67,7 +67,7 @@ void Communicator::block_in_native(bool on) { state().native_blocks = on; }
 void Communicator::pretend_hosts(const std::vector<int>& hosts) {
   require(hosts.empty() || std::ssize(hosts) == size(), "hosts of {} ranks were given to a group of {}", hosts.size(),
           size());
-  state().routes.hosts = hosts_among(state().ranks(), hosts);
+  state().routes.hosts = hosts_among(hosts);
   forget_routes();
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "collectives/staged_operation.hpp"
 #include "src/base/error.hpp"
@@ -27,12 +26,6 @@ Communicator::State::~State() {
     } catch (const std::exception& error) {
       if (std::uncaught_exceptions() == 0) end_rank(error, *world->transport);
     }
-}
-
-std::vector<int> Communicator::State::ranks() const {
-  std::vector<int> all(membership.members.size());
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {

@@ -33,7 +33,6 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   int rank() const { return membership.rank; }
   int size() const { return static_cast<int>(membership.members.size()); }
-  std::vector<int> ranks() const;  // 0, 1, …, size − 1
 
   void run(const Call& call);
   void run_ours(const Call& call);

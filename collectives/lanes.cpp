@@ -10,11 +10,9 @@ namespace chorale {
 Lanes::Lanes(const Problem& p) {
   require(p.hosts.empty() || std::ssize(p.hosts) == p.size, "a problem of {} ranks has hosts for {}", p.size,
           p.hosts.size());
-  std::vector<int> all(static_cast<std::size_t>(p.size));
-  std::iota(all.begin(), all.end(), 0);
-  hosts_ = hosts_among(all, p.hosts);
-  hosts_.resize(all.size());  // hosts_among() gives nothing if there is one host
-  for (const int rank : all) {
+  hosts_ = hosts_among(p.hosts);
+  hosts_.resize(static_cast<std::size_t>(p.size));  // hosts_among() gives nothing if there is one host
+  for (int rank = 0; rank < p.size; ++rank) {
     const int host = host_of(rank);
     if (host == hosts()) ranks_.emplace_back();
     std::vector<int>& theirs = ranks_[static_cast<std::size_t>(host)];

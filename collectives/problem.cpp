@@ -1,6 +1,7 @@
 #include "collectives/problem.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -31,6 +32,12 @@ std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>&
     if (found == seen.end()) seen.push_back(host);
   }
   return seen.size() > 1 ? theirs : std::vector<int>{};
+}
+
+std::vector<int> hosts_among(const std::vector<int>& hosts) {
+  std::vector<int> all(hosts.size());
+  std::iota(all.begin(), all.end(), 0);
+  return hosts_among(all, hosts);
 }
 
 int number_of_hosts(const std::vector<int>& hosts) {

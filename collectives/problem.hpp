@@ -58,8 +58,8 @@ class Blocks {
 
 // The hosts of some of the ranks, numbered in the order of their first rank; empty if these ranks are on one host.
 std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
-
-int number_of_hosts(const std::vector<int>& hosts);  // `hosts`: by rank; 1 if it is empty
+std::vector<int> hosts_among(const std::vector<int>& hosts);  // of all ranks
+int number_of_hosts(const std::vector<int>& hosts);           // `hosts`: by rank; 1 if it is empty
 
 struct Problem {
   Collective what;

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/cost.hpp"
@@ -50,13 +49,6 @@ std::vector<Schedule> schedules(const std::string& algorithm, int chunks, const 
   return ranks;
 }
 
-// The hosts of the problem's ranks, numbered from 0; empty if there is one.
-std::vector<int> hosts_of(const Problem& problem) {
-  std::vector<int> ranks(static_cast<std::size_t>(problem.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return problem.hosts.empty() ? std::vector<int>{} : hosts_among(ranks, problem.hosts);
-}
-
 }  // namespace
 
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
@@ -94,8 +86,8 @@ double Selector::predict(const std::string& backend, const std::string& algorith
     return chorale::predict(backend, algorithm, chunks, problem, size_of(dtype), backend_named(backend).usual);
   const std::vector<Schedule> ranks = schedules(algorithm, chunks, problem);
   if (ranks.empty()) return -1;
-  return forecast::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype), hosts_of(problem),
-                           forecast::slowness(machine_, dtype))
+  return forecast::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype),
+                           hosts_among(problem.hosts), forecast::slowness(machine_, dtype))
       .value_or(-1);
 }
 

@@ -103,7 +103,7 @@ Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const W
   std::iota(membership.members.begin(), membership.members.end(), 0);
   membership.offers = transport.exchange(transport.offer(transport.size()));
   auto state = std::make_shared<Communicator::State>(engine, world, std::move(membership));
-  if (options.topology) state->routes.hosts = hosts_among(state->ranks(), options.topology->host_of);
+  if (options.topology) state->routes.hosts = hosts_among(options.topology->host_of);
   state->group = transport.join(state->membership);
   return Communicator(std::move(state));
 }
