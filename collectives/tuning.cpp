@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.hpp"
@@ -63,9 +62,9 @@ std::filesystem::path default_tuning_file() {
 }
 
 TuningTable read_tuning(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) refuse_table(file.string(), std::strerror(errno));
-  return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
+  const auto text = contents_of(file);
+  if (!text) refuse_table(file.string(), std::strerror(errno));
+  return parse_tuning(*text, file.string());
 }
 
 TuningTable parse_tuning(const std::string& text, const std::string& file) {

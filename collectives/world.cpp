@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <numeric>
 
@@ -24,12 +23,7 @@ Slice slice_of(std::vector<T>& values) {
 }
 
 std::string text_on_rank_0(const mpi::Runtime& runtime, const std::string& file) {
-  std::string text;
-  if (runtime.rank() == 0 && !file.empty()) {
-    std::ifstream stream(file);
-    text.assign(std::istreambuf_iterator<char>(stream), {});
-  }
-  return mpi::broadcast(runtime.world(), text);
+  return mpi::broadcast(runtime.world(), runtime.rank() == 0 ? contents_of(file).value_or("") : "");
 }
 
 // All ranks use the tuning table and the machine file of rank 0, even on other hosts, because all must choose the same

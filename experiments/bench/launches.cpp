@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "experiments/random_order.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/launcher.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
@@ -26,11 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
@@ -226,7 +221,7 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   const int code = launcher.run(launcher.command(ranks_, words), who.next("json"), who.next("txt"), session.clock,
                                 [&](int process) { over = stopped(process); });
   if (over) return;
-  const std::string said = text_of(who.next("txt"));
+  const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))
     throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
@@ -236,7 +231,7 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
         line.starts_with("warning: ") && !std::exchange(warned_, true);  // one warning of a busy machine is enough
     if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
   }
-  who.rows.push_back(rows_in(text_of(who.next("json")), by_hand));
+  who.rows.push_back(rows_in(contents_of(who.next("json")).value_or(""), by_hand));
   who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
 }
 

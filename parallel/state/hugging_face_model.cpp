@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "parallel/state/hugging_face.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 
 namespace chorale {
 namespace fs = std::filesystem;
@@ -21,9 +21,9 @@ namespace {
 }
 
 std::string text_in(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse_model(path, "it cannot be opened");
-  return {std::istreambuf_iterator<char>(file), {}};
+  auto text = contents_of(path);
+  if (!text) refuse_model(path, "it cannot be read");
+  return *std::move(text);
 }
 
 // A PyTorch pickle is a program that builds the tensors. Opening it would run that program, so it is refused.

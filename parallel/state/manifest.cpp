@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/crc32c.hpp"
+#include "src/base/host.hpp"
 
 namespace chorale {
 
@@ -78,9 +78,9 @@ Manifest read_manifest(const std::filesystem::path& set) {
   Manifest manifest;
   int version = 0;
   try {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::runtime_error("it cannot be opened");
-    const json body = json::parse(opened({std::istreambuf_iterator<char>(file), {}}));
+    const auto text = contents_of(path);
+    if (!text) throw std::runtime_error("it cannot be read");
+    const json body = json::parse(opened(*text));
     if (body.at("format") != format) throw std::runtime_error("it is not a checkpoint's manifest");
     version = body.at("version");
     if (version <= checkpoint_version) {

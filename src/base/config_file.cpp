@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 #include "src/base/toml.hpp"
@@ -100,17 +99,15 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
 std::string config_text(const std::filesystem::path& file, const std::string& asker) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  std::ifstream stream(file);
-  if (!std::filesystem::is_regular_file(status) || !stream)
+  auto text = std::filesystem::is_regular_file(status) ? contents_of(file) : std::nullopt;
+  if (!text)
     usage_error("the file cannot be read",
                 fmt::format("{}: {}", file.string(),
                             std::filesystem::is_directory(status) ? "it is a folder"
                             : std::filesystem::exists(status)     ? "permission denied, or not a regular file"
                                                                   : "no such file"),
                 fmt::format("check the path given to {}", asker));
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  return *std::move(text);
 }
 
 std::vector<Setting> read_config(const std::filesystem::path& file) {

@@ -39,6 +39,14 @@ std::int64_t last_level_cache_bytes() {
   return bytes;
 }
 
+std::optional<std::string> contents_of(const std::filesystem::path& file) try {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+} catch (const std::ios_base::failure&) {  // it is a folder, or its disk failed
+  return std::nullopt;
+}
+
 std::string first_line(const std::string& path) {
   std::string line;
   std::ifstream file(path);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/c
 // Replaces a file atomically: writes a temporary file beside it, then renames that file. Creates the folder if needed.
 // Returns "" or the reason for failure.
 std::string replace_file(const std::filesystem::path& file, const std::string& text);
+std::optional<std::string> contents_of(const std::filesystem::path& file);  // nullopt if it cannot be read
 std::string first_line(const std::string& path);  // for small files such as those in /proc; "" if unreadable
 
 }  // namespace chorale

@@ -2,10 +2,10 @@
 // bpe_reader.cpp reads it too.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/data/bpe.hpp"
 #include "src/data/byte_alphabet.hpp"
 
@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path))
+  auto text = contents_of(path);
+  if (!text)
     usage_error("there is no such tokenizer", fmt::format("\"{}\" is not a readable file", path.string()),
                 "--tokenizer takes \"bytes\", a file from train-bpe, a tokenizer.json, or a folder with "
                 "tokenizer.json or with vocab.json and merges.txt");
-  return {std::istreambuf_iterator<char>(file), {}};
+  return *std::move(text);
 }
 
 }  // namespace

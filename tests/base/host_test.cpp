@@ -3,7 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "tests/catch.hpp"
+#include "tests/temporary.hpp"
 
 namespace chorale {
 
@@ -16,6 +19,18 @@ TEST_CASE("a process runs until it ends, not until its parent collects it") {
   CHECK_FALSE(is_running(child));
   REQUIRE(waitpid(child, nullptr, 0) == child);
   CHECK_FALSE(is_running(child));
+}
+
+TEST_CASE("a file is read whole, and a missing file or a folder is told from an empty file") {
+  const test::TemporaryFolder folder;
+  const std::string bytes("a\r\n\0b", 5);
+  std::ofstream(folder / "full", std::ios::binary) << bytes;
+  std::ofstream(folder / "empty").flush();
+  CHECK(contents_of(folder / "full") == bytes);
+  CHECK(contents_of(folder / "empty") == "");
+  CHECK(!contents_of(folder / "missing"));
+  CHECK(!contents_of(folder.path()));
+  CHECK(!contents_of(""));
 }
 
 }  // namespace chorale
