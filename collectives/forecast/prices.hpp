@@ -1,5 +1,5 @@
-// The prices of the parts of a call. They are fitted by `chorale tune --calibrate` and kept in the machine file, where
-// bandwidths are in B/s (src/base/machine_file.hpp).
+// The prices of the parts of a call: seconds, or seconds per byte. A machine file, which `chorale tune --calibrate` or a
+// person has written, has their inverses in B/s instead of seconds per byte (src/base/machine_file.hpp).
 #pragma once
 #include <cstdint>
 
@@ -32,7 +32,7 @@ Prices prices_of(const Level& level);  // prices that the level lacks are 0
 // Sets a level's prices, but only those that are above 0.
 void set_prices(Level& level, const Prices& prices);
 
-// The numbers of `prices` that have this key in a machine file; nullptr and 0 if there is no such key.
+// The numbers of `prices` that have this key in a machine file. Throws if there is no such key.
 std::span<double> values(Prices& prices, const std::string& key);
 
 }  // namespace chorale::forecast

@@ -21,7 +21,8 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
 // How fast one core adds two vectors of this type that its caches hold.
 SumRate measure_sum(DType dtype, Clock& clock);
 
-// The levels of one backend, fitted to the series of this backend. `host_of`: by rank.
+// The levels of one backend, fitted to its series, whose ranks ran at `site`. None if no series can be fitted, or if `tick`
+// returned false, which is called at each step of the fit.
 std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
                              const std::function<bool()>& tick);
 

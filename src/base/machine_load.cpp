@@ -8,9 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/base/text.hpp"
-
 #include "src/base/host.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
