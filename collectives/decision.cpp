@@ -111,7 +111,13 @@ RequestedAlgorithms requested_everywhere(const std::string& algorithm) {
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native")
       asked[row.what] = {algorithm, 1, "requested by name"};
-  if (asked.empty()) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");
+  if (asked.empty()) {
+    std::vector<std::string> known{"auto", "native"};
+    for (const Algorithm& row : all_algorithms())
+      if (!std::count(known.begin(), known.end(), row.name)) known.emplace_back(row.name);
+    usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "there are " + join(known, ", "),
+                did_you_mean(algorithm, known, "`chorale show` says what each does"));
+  }
   return asked;
 }
 

@@ -82,8 +82,12 @@ class Picture {
 
   std::string words_for(const Step& step) const {
     const Range& range = step.kind == Kind::send ? step.src.at(0) : step.dst;
-    return fmt::format("{} {} {}: {} bytes", kind_names[static_cast<std::size_t>(step.kind)],
-                       step.kind == Kind::send ? "to" : "from", fmt::join(step.peers, ", "), range.count * element_bytes_);
+    const std::string peers =
+        step.peers.empty()  // a local step
+            ? ""
+            : fmt::format(" {} {}", step.kind == Kind::send ? "to" : "from", fmt::join(step.peers, ", "));
+    return fmt::format("{}{}: {} bytes", kind_names[static_cast<std::size_t>(step.kind)], peers,
+                       range.count * element_bytes_);
   }
 
   std::string arrow(const Timeline::Transfer& transfer) const {

@@ -5,9 +5,10 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "collectives/decision.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "tests/catch.hpp"
+#include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
 using namespace chorale;
@@ -172,6 +173,11 @@ TEST_CASE("a tuning table is written and read back, and damaged or missing table
   CHECK_THROWS_WITH(refused("{\"schema\":\"x\",\"version\":1}"), says("unknown schema or version"));
   CHECK_THROWS_WITH(read_tuning(folder.path() / "none.json"), says("No such file"));
   CHECK_THROWS_WITH(write_tuning("/proc/none/x.json", table()), says("cannot be written"));
+}
+
+TEST_CASE("an unknown algorithm is refused with the names that there are") {
+  const std::string refusal = test::refused([] { requested_everywhere("rnig"); });
+  CHECK_THAT(refusal, says("there are auto, native, ") && says("did you mean \"ring\"?"));
 }
 
 TEST_CASE("auto takes the preferred backend among those that work, and MPI if no other does") {

@@ -96,6 +96,15 @@ TEST_CASE("blocks that arrived in part, empty blocks and many blocks are drawn t
   CHECK(block_name(30, 64) == "30");
 }
 
+TEST_CASE("the tooltip of a step names its peers, if it has any") {
+  Schedule alone(Problem::even(Collective::all_reduce, 4, 1));
+  alone.reduce({input(0, 2), input(2, 2)}, output(0, 2));
+  CHECK_THAT(draw_svg({alone}, "alone", 4, {1, 1, 1}), says("<title>reduce: 8 bytes</title>"));
+  const std::string ring = draw_svg(plans(Collective::all_reduce, "ring", 3, 3), "ring", 4, {1, 1, 1});
+  CHECK_THAT(ring, says("<title>send to 1: 4 bytes</title>") && says("<title>recv_reduce from 2: 4 bytes</title>"));
+  CHECK(times(ring, "from :") + times(ring, "to :") == 0);
+}
+
 TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum, and refers to nothing outside") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6);
   const std::string svg = draw_svg(ranks, "a < b & c", 4, {1e-6, 1e-9, 1e-9});
