@@ -3,44 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
-namespace {
-
-template <class Number, class Parse>
-bool parse_whole(const std::string& text, Number& value, Parse parse) {
-  char* end = nullptr;
-  errno = 0;
-  const Number parsed = parse(text.c_str(), &end);
-  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) || *end != '\0' || errno == ERANGE) return false;
-  value = parsed;
-  return true;
-}
-
-// Returns "" if the number lies within the option's limits, else what was expected.
-std::string outside(const Option& option, double value) {
-  if (option.lowest > option.highest || (value >= option.lowest && value <= option.highest)) return "";
-  return std::isinf(option.highest) ? fmt::format("{} or more", option.lowest)
-                                    : fmt::format("{} to {}", option.lowest, option.highest);
-}
-
-// Parses a size into the field and the option's text. Returns "", or what was expected if the size is invalid.
-std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
-  const auto value = parse_bytes(text);
-  if (!value) return "a size such as 8, 64K or 1M";
-  if (std::string expected = outside(option, static_cast<double>(*value)); !expected.empty()) return expected;
-  field = *value;
-  return option.text = fmt::format("{}", field), "";
-}
-
-}  // namespace
 
 std::string quoted_toml(const std::string& text) {
   std::string out = "\"";
@@ -90,118 +58,6 @@ Option& Options::insert(Option option) {
   option.section = section_;
   option.initial = option.text;
   return options_.emplace_back(std::move(option));
-}
-
-Option& Options::add(const std::string& name, std::string& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = field});
-  option.assign = [&field, &option](const std::string& text) { return field = option.text = text, ""; };
-  return option;
-}
-
-Option& Options::add(const std::string& name, bool& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .text = field ? "true" : "false", .is_switch = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    const auto value = parse_switch(text);
-    if (!value) return "true or false";
-    field = *value;
-    return option.text = field ? "true" : "false", "";
-  };
-  return option;
-}
-
-Option& Options::add(const std::string& name, std::int64_t& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    std::int64_t value = 0;
-    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); }))
-      return "a whole number";
-    if (const auto expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
-    field = value;
-    return option.text = fmt::format("{}", field), "";
-  };
-  return option;
-}
-
-Option& Options::add_bytes(const std::string& name, std::int64_t& field, const std::string& about) {
-  Option& option = add(name, field, about);
-  option.metavar = "BYTES";
-  option.assign = [&field, &option](const std::string& text) { return assign_bytes(text, field, option); };
-  return option;
-}
-
-Option& Options::add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "BYTES|auto", .text = field ? fmt::format("{}", *field) : "auto"});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    if (text == "auto") return field.reset(), option.text = text, "";
-    std::string expected = assign_bytes(text, field.emplace(), option);
-    return expected.empty() ? expected : expected + ", or auto";
-  };
-  return option;
-}
-
-Option& Options::add_seconds(const std::string& name, double& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TIME", .text = fmt::format("{}s", field)});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    const auto seconds = parse_seconds(text);
-    if (!seconds) return "a time such as 90s, 1.5m or 2h";
-    field = *seconds;
-    return option.text = fmt::format("{}s", field), "";
-  };
-  return option;
-}
-
-Option& Options::add(const std::string& name, double& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    double value = 0;
-    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
-      return "a number";
-    if (const auto expected = outside(option, value); !expected.empty()) return expected;
-    field = value;
-    return option.text = fmt::format("{}", field), "";
-  };
-  return option;
-}
-
-Option& Options::add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about) {
-  const auto text_of = [suffix = "*" + whole](const Relative& share) {
-    return fmt::format("{}{}", share.value, share.relative ? suffix : "");
-  };
-  Option& option = insert({.name = name, .about = about, .metavar = "X", .text = text_of(field)});
-  option.assign = [&field, &option, text_of, suffix = "*" + whole](const std::string& text) -> std::string {
-    Relative share{.relative = text.ends_with(suffix)};
-    const std::string number = share.relative ? text.substr(0, text.size() - suffix.size()) : text;
-    if (!parse_whole(number, share.value, [](const char* s, char** end) { return std::strtod(s, end); }) ||
-        !std::isfinite(share.value))
-      return fmt::format("a number, or a share such as 0.1{}", suffix);
-    if (const auto expected = outside(option, share.value); !expected.empty()) return expected;
-    field = share;
-    return option.text = text_of(field), "";
-  };
-  return option;
-}
-
-Option& Options::add(const std::string& name, std::vector<std::string>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true});
-  option.assign = [&field, &option](const std::string& text) { return field = split(option.text = text, ','), ""; };
-  return option;
-}
-
-Option& Options::add(const std::string& name, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .is_source = true});
-  option.assign = [&option](const std::string& text) { return option.text = text, ""; };
-  return option;
-}
-
-Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true});
-  option.assign = [&field, &option](const std::string& text) {
-    return field = split(option.text = text, '\n'), "";
-  };  // file names may contain commas
-  return option;
 }
 
 void Options::pass_on(const Options& other, const std::vector<std::string>& except) {
