@@ -14,6 +14,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 struct Segment {  // consecutive elements of a rank that are always accessed together
   std::size_t first = 0;
   std::uint64_t holders = 0;  // cores that have it in their caches, as bits
+  int loaded_by = -1;         // the work that last loaded it
 };
 
 }  // namespace
@@ -23,16 +24,16 @@ Caches::Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of) : r
           most_cores);
 }
 
-void Caches::note(int work, int by, int owner, const Range& elements, bool writes) {
+void Caches::note(int work, int by, int owner, const Range& elements, Access access) {
   if (elements.count == 0) return;
   const std::size_t first = Lineup(ranks_[index(owner)]).at(elements.place, elements.first);
-  accesses_.push_back({work, core_of_[index(by)], owner, first, first + static_cast<std::size_t>(elements.count), writes});
+  notes_.push_back({work, core_of_[index(by)], owner, first, first + static_cast<std::size_t>(elements.count), access});
 }
 
 std::vector<Caches::Count> Caches::counts(std::size_t works) {
   std::vector<std::vector<Segment>> segments(ranks_.size());
-  for (const Access& access : accesses_)
-    for (const std::size_t cut : {access.first, access.last}) segments[index(access.owner)].push_back({cut});
+  for (const Note& note : notes_)
+    for (const std::size_t cut : {note.first, note.last}) segments[index(note.owner)].push_back({cut});
   const auto before = [](const Segment& a, const Segment& b) { return a.first < b.first; };
   for (auto& own : segments) {
     std::ranges::sort(own, before);
@@ -45,17 +46,23 @@ std::vector<Caches::Count> Caches::counts(std::size_t works) {
     touched_.assign(most_cores, 0);
     std::vector<std::vector<std::uint64_t>> touchers;
     for (const auto& own : segments) touchers.emplace_back(own.size(), 0);
-    for (const Access& access : accesses_) {
-      auto& own = segments[index(access.owner)];
-      const std::uint64_t core = std::uint64_t{1} << access.core;
-      auto at = std::lower_bound(own.begin(), own.end(), Segment{access.first}, before);
-      for (; at->first < access.last; ++at) {
+    for (const Note& note : notes_) {
+      auto& own = segments[index(note.owner)];
+      const std::uint64_t core = std::uint64_t{1} << note.core;
+      Count& count = counts[index(note.work)];
+      auto at = std::lower_bound(own.begin(), own.end(), Segment{note.first}, before);
+      for (; at->first < note.last; ++at) {
         const auto size = static_cast<double>((at + 1)->first - at->first);
-        const bool is_held = access.writes ? at->holders == core : (at->holders & core) != 0;
-        (is_held ? counts[index(access.work)].held : counts[index(access.work)].fetched) += size;
-        at->holders = access.writes ? core : at->holders | core;
-        std::uint64_t& seen = touchers[index(access.owner)][static_cast<std::size_t>(at - own.begin())];
-        if (!(seen & core)) touched_[index(access.core)] += size;
+        const bool stores = note.access == Access::store;
+        const bool is_held = stores ? at->holders == core : (at->holders & core) != 0;
+        if (!is_held)
+          count.fetched += size, count.added += note.access == Access::add ? size : 0;
+        else if (!stores || at->loaded_by != note.work)
+          count.held += size;
+        at->holders = stores ? core : at->holders | core;
+        if (!stores) at->loaded_by = note.work;
+        std::uint64_t& seen = touchers[index(note.owner)][static_cast<std::size_t>(at - own.begin())];
+        if (!(seen & core)) touched_[index(note.core)] += size;
         seen |= core;
       }
     }

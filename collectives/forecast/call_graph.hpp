@@ -16,8 +16,10 @@ class CallGraph {
   int add(int rank, double seconds);  // work of this rank that takes `seconds` beside its accesses
   int add_transfer(int from, int to, double seconds) { return graph_.add_transfer(from, to, seconds); }
   void after(int earlier, int later, double latency = 0) { graph_.after(earlier, later, latency); }
-  void reads(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, false}); }
-  void writes(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, true}); }
+  // `work` accesses elements of rank `owner`.
+  void accesses(int work, int owner, const Range& elements, Access access) {
+    accesses_.push_back({work, owner, elements, access});
+  }
   double seconds();  // called once
 
  private:
@@ -25,10 +27,10 @@ class CallGraph {
     int work, rank;
     double seconds;
   };
-  struct Access {
+  struct Accessed {
     int work, owner;
     Range elements;
-    bool writes;
+    Access access;
   };
   const std::vector<Schedule>& ranks_;
   double element_;
@@ -36,7 +38,7 @@ class CallGraph {
   std::vector<int> core_of_;
   WorkGraph graph_;
   std::vector<Own> own_;
-  std::vector<Access> accesses_;
+  std::vector<Accessed> accesses_;
 };
 
 }  // namespace chorale::forecast

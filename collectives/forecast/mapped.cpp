@@ -37,10 +37,12 @@ class MappedCall {
     works_.back().push_back(work);
     if (action.written) return;
     const bool reads = action.kind != Kind::send || !action.also_into.empty() || programs_[index(r)].staged;
+    const bool adds = action.kind == Kind::recv_reduce || action.kind == Kind::reduce;
     for (const mapped::Spot& from : action.from)
-      if (reads && (from.staged < 0 || from.rank == r)) graph_.reads(work, from.rank, range(from, action));
-    if (action.kind != Kind::send) graph_.writes(work, r, range(action.into, action));
-    for (const mapped::Spot& also : action.also_into) graph_.writes(work, also.rank, range(also, action));
+      if (reads && (from.staged < 0 || from.rank == r))
+        graph_.accesses(work, from.rank, range(from, action), adds ? Access::add : Access::load);
+    if (action.kind != Kind::send) graph_.accesses(work, r, range(action.into, action), Access::store);
+    for (const mapped::Spot& also : action.also_into) graph_.accesses(work, also.rank, range(also, action), Access::store);
   }
 
   static Range range(const mapped::Spot& spot, const mapped::Action& action) {

@@ -52,8 +52,8 @@ class MessageCall {
       const auto sources = static_cast<double>(step.peers.size() + step.src.size());
       over = graph_.add(r, bytes(step.dst.count) * (sources - 1) * call_.sum);
       graph_.after(post, over);
-      for (const Range& own : step.src) graph_.reads(over, r, own);
-      graph_.writes(over, r, step.dst);
+      for (const Range& own : step.src) graph_.accesses(over, r, own, Access::add);
+      graph_.accesses(over, r, step.dst, Access::store);
     }
     graph_.after(begin, post);
     for (const int before : step.after) graph_.after(overs_[index(r)][index(before)], post);
@@ -72,8 +72,8 @@ class MessageCall {
     const int send = posts_[index(message.from)][index(message.send)];
     const int recv = posts_[index(message.to)][index(message.recv)];
     const int arrive = graph_.add(message.to, p.message + size * p.copy);
-    if (is_long && !is_far) graph_.reads(arrive, message.from, sender.src[0]);
-    if (receiver.kind == Kind::recv) graph_.writes(arrive, message.to, receiver.dst);
+    if (is_long && !is_far) graph_.accesses(arrive, message.from, sender.src[0], Access::load);
+    if (receiver.kind == Kind::recv) graph_.accesses(arrive, message.to, receiver.dst, Access::store);
     int from = send;
     if (is_far) {
       from = graph_.add_transfer(message.from, message.to, size * p.link);

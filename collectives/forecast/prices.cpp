@@ -31,6 +31,7 @@ std::span<double> values(Prices& prices, const std::string& key) {
       {"turn", {&prices.turn, 1}},
       {"touch", prices.touch},
       {"cross", prices.cross},
+      {"cross_sum", {&prices.cross_sum, 1}},
       {"sum", {&prices.sum, 1}},
       {"copy", {&prices.copy, 1}},
       {"eager", {&prices.eager, 1}},

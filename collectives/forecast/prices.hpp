@@ -21,6 +21,7 @@ struct Prices {
   double turn = 0;       // seconds for which a core is lost when it turns to another rank
   Curve touch{};         // seconds per byte that a core loads or stores, if its caches hold it or no core's caches do
   Curve cross{};         // seconds per byte that a core loads or stores, if another core's caches hold it
+  double cross_sum = 0;  // seconds per byte, beside `cross`, if a core adds what another core's caches hold
   double sum = 0;        // seconds per byte that is added to another
   double copy = 0;       // seconds per byte of a message, or that goes through a board of mapped memory, at each end
   double eager = 0;      // seconds per byte that a sender copies, up to `eager_bytes`

@@ -118,6 +118,7 @@ Level level_of(Fields fields) {
   level.shared_cores = fields.flag("shared_cores");
   level.measured = fields.text("measured", "");
   level.busy = fields.flag("busy");
+  level.beat = fields.number("beat", 0, most_seconds, -1);
   level.rows = static_cast<int>(fields.number("rows", 0, most_count, 0));
   level.error = fields.number("error", 0, 100, 0);
   level.error_95 = fields.number("error_95", 0, 100, 0);
@@ -166,6 +167,7 @@ std::span<const PriceKey> price_keys() {
       {"turn", "s", 1, "for which a core is lost when it turns to another rank, if ranks outnumber cores"},
       {"touch", "B/s", footprints.size(), "how fast a core loads or stores what its caches hold or memory has"},
       {"cross", "B/s", footprints.size(), "how fast a core loads or stores what another core last wrote or holds"},
+      {"cross_sum", "B/s", 1, "beside cross, how fast a core adds what another core's caches hold"},
       {"sum", "B/s", 1, "how fast a core adds f32 values, beside loading and storing them"},
       {"copy", "B/s", 1, "how fast a core moves a message, beside loading and storing it; through a board on mapped memory"},
       {"eager", "B/s", 1, "how fast a sender copies out a message of at most eager_bytes"},
@@ -236,6 +238,7 @@ std::string to_toml(const Machine& machine) {
         "\n[[level]]\nbackend = {}\nspan = {}\nranks = {}\nhosts = {}\nshared_cores = {}\nmeasured = {}\nbusy = {}\n",
         quoted(level.backend), quoted(level.span), level.ranks, level.hosts, level.shared_cores, quoted(level.measured),
         level.busy);
+    if (level.beat >= 0) text += fmt::format("beat = {:.4g}  # s\n", level.beat);
     text += fmt::format("rows = {}\nerror = {:.3g}\nerror_95 = {:.3g}\n", level.rows, level.error, level.error_95);
     for (const PriceKey& key : price_keys())
       if (const auto found = level.prices.find(key.name); found != level.prices.end())

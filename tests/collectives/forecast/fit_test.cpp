@@ -14,7 +14,7 @@ Prices known() {
   Prices p{.call = 2e-7, .step = 1e-7, .message = 4e-7, .latency = 3e-7, .handshake = 3e-6, .turn = 8e-7};
   p.touch = {1 / 80e9, 1 / 70e9, 1 / 60e9, 1 / 40e9, 1 / 9e9};
   p.cross = {1 / 30e9, 1 / 28e9, 1 / 25e9, 1 / 20e9, 1 / 7e9};
-  p.sum = 1 / 60e9, p.copy = 1 / 12e9, p.eager = 1 / 6e9, p.eager_bytes = 8192;
+  p.cross_sum = 1 / 15e9, p.sum = 1 / 60e9, p.copy = 1 / 12e9, p.eager = 1 / 6e9, p.eager_bytes = 12288;
   return p;
 }
 
@@ -59,10 +59,35 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
     REQUIRE(fitted);
     INFO(hosts << " hosts: " << fitted->error << " " << fitted->error_95);
     CHECK((fitted->error < 0.05 && fitted->error_95 < 0.25));
-    CHECK(fitted->within.eager_bytes == 8192);
+    CHECK(fitted->within.eager_bytes == 12288);
     if (hosts == 2) CHECK(fitted->between.link / between.link == Approx(1).epsilon(0.1));
     if (hosts == 1) CHECK(fitted->within.turn / truth.turn == Approx(1).epsilon(0.5));
   }
+}
+
+TEST_CASE("with several hosts, prices within a host that are known stay as they are") {
+  Site site = Site::one_host(4, 4);
+  site.host_of = {0, 0, 1, 1};
+  Prices within = known(), between = known();
+  within.eager_bytes = 448;
+  between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6;
+  std::vector<Timed> rows = calls(site);
+  for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
+  const auto fitted = fit(rows, 4, false, site, [] { return true; }, {.within = within});
+  REQUIRE(fitted);
+  CHECK((fitted->error < 0.02 && fitted->error_95 < 0.1));
+  CHECK((fitted->within.latency == within.latency && fitted->within.eager_bytes == 448));
+  CHECK((fitted->between.touch == within.touch && fitted->between.call == within.call));
+  CHECK(fitted->between.link / between.link == Approx(1).epsilon(0.05));
+  CHECK(fitted->between.latency / between.latency == Approx(1).epsilon(0.05));
+  CHECK(fitted->spread.empty());
+  const Site crowded{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2};
+  Prices lacks_some = within;
+  lacks_some.copy = 0;  // as of shm, which has no such price
+  const auto begun = fit(rows, 4, false, crowded, [] { return true; }, {.within = lacks_some});
+  REQUIRE(begun);
+  CHECK((begun->within.latency != within.latency && begun->within.copy > 0 && begun->within.eager_bytes == 448));
+  CHECK((std::isfinite(begun->error) && begun->error < 0.3));
 }
 
 TEST_CASE("a fit that is told to stop returns nothing") {
@@ -83,7 +108,7 @@ TEST_CASE("a level in a machine file and its prices are two forms of one thing")
   Level level;
   set_prices(level, known());
   const Prices back = prices_of(level);
-  CHECK((back.call == 2e-7 && back.touch == known().touch && back.eager_bytes == 8192));
+  CHECK((back.call == 2e-7 && back.touch == known().touch && back.eager_bytes == 12288));
   CHECK(level.prices.at("sum")[0] == Approx(60e9));
   CHECK(!level.prices.contains("link"));  // no price
 }
