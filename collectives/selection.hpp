@@ -64,6 +64,8 @@ class Selector {
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                  DType dtype) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
+  // How long a barrier took when the prices of such calls were measured, in seconds; negative if that is unknown.
+  double usual_beat(const std::string& backend, const Problem& problem) const;
   const Machine& machine() const { return machine_; }
 
  private:

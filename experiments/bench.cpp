@@ -153,6 +153,7 @@ class BenchCommand final : public Command {
     result.predicted =
         selector.predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), row.dtype);
     result.calibrated = selector.is_calibrated(row.backend, row.problem());
+    result.usual_beat = selector.usual_beat(row.backend, row.problem());
     if (const Algorithm* algorithm = find_algorithm(row.what, series.choice.algorithm)) {
       result.bytes_predicted = 0;
       for (const Schedule& schedule : plan_all_ranks(*algorithm, row.problem()))

@@ -7,8 +7,10 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/near/post.hpp"
 #include "collectives/chunking.hpp"
 #include "collectives/forecast/fit.hpp"
+#include "experiments/bench/beat.hpp"
 #include "experiments/bench/forecast_errors.hpp"
 #include "experiments/statistics.hpp"
 #include "experiments/train/product_peak.hpp"
@@ -70,6 +72,15 @@ void measure_alone(Machine& machine, const Session& session) {
   fmt::print("{:<10}{:.1f} GB/s of f32 by one core\n", "sums", machine.sums.front().rate / 1e9);
 }
 
+// Rows that show which messages wait for their receivers: rings whose messages have the lengths that programs use.
+Sweep of_message_lengths(const Sweep& sweep, int ranks) {
+  Sweep lengths = sweep;
+  lengths.wanted.ops = {"all_gather"}, lengths.wanted.algorithms = {"ring"}, lengths.wanted.in_place = "no";
+  lengths.wanted.begin = ranks << 10, lengths.wanted.end = ranks << 16, lengths.wanted.factor = 2;
+  std::erase_if(lengths.backends, [](const std::string& name) { return backend_named(name).maps_memory; });
+  return lengths;
+}
+
 void print(const Level& level) {
   const auto price = [&](const char* key) { return level.prices.contains(key) ? level.prices.at(key) : std::vector{0.0}; };
   fmt::print("{:<10}{} {}: latency {}, {}; half of its {} calls are predicted {}, 95 of 100 {}\n", level.backend,
@@ -78,6 +89,26 @@ void print(const Level& level) {
              level.span == "network" ? fmt::format("link {:.3g} MB/s", price("link")[0] / 1e6)
                                      : fmt::format("memory {:.3g} GB/s a core", price("touch").back() / 1e9),
              level.rows, within(level.error), within(level.error_95));
+}
+
+// What is known before the fit: prices within a host, from a run on one host, and up to which length backend shm+ucx carries
+// messages in their notices. If that backend was not measured on one host, but shm was, its prices stand in: a message is a
+// step, and its receiver copies it once.
+forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
+  forecast::Known known;
+  const bool is_near = backend == "shm+ucx";
+  if (is_near) known.eager_bytes = near::carried_bytes;
+  if (hosts_of(site) == 1 || machine.signature != machine_signature()) return known;
+  const int on_a_machine = static_cast<int>(std::ranges::count(site.machine_of, 0));
+  for (const std::string& name : {backend, std::string("shm")}) {
+    const Level* const level = forecast::nearest(machine, name, "host", on_a_machine, 1);
+    if (!level || level->hosts > 1 || (name != backend && !is_near)) continue;
+    known.within = forecast::prices_of(*level);
+    if (name != backend) known.within->message = known.within->step, known.within->copy = 0;
+    if (is_near) known.within->eager_bytes = near::carried_bytes;
+    break;
+  }
+  return known;
 }
 
 bool same_run(const Level& a, const Level& b) { return a.backend == b.backend && a.ranks == b.ranks && a.hosts == b.hosts; }
@@ -100,12 +131,18 @@ SumRate measure_sum(DType dtype, Clock& clock) {
   return {name_of(dtype), median, (rates[3 * samples / 4] - rates[samples / 4]) / 2 / median, ""};
 }
 
-std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
+std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
                              const std::function<bool()>& tick) {
+  const std::string& backend = series.at(0).row.backend;
+  const bool can_compare = hosts_of(site) == 1 && !site.crowded();
+  std::vector<double> beats;
+  for (const Series& one : series) beats.push_back(one.beat);
+  const double usual = usual_beat(std::move(beats));
   std::vector<forecast::Timed> rows;
   for (const Series& one : series) {
     const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);
     if (!algorithm || one.row.what == Collective::barrier || one.wrong > 0 || one.slowest.empty()) continue;
+    if (can_compare && !is_usual(one.beat, usual)) continue;
     require(one.row.dtype == DType::f32, "prices are fitted to calls with f32, not {}", name_of(one.row.dtype));
     std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
@@ -114,9 +151,11 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
     rows.push_back({std::move(ranks), time.median});
   }
   if (rows.empty()) return {};
-  const auto fitted = forecast::fit(rows, size_of(DType::f32), maps_memory, site, tick);
+  const auto fitted = forecast::fit(rows, size_of(DType::f32), backend_named(backend).maps_memory, site, tick,
+                                    known_prices(known, backend, site));
   if (!fitted) return {};
-  Level level{.backend = series[0].row.backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
+  Level level{.backend = backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
+  if (can_compare) level.beat = usual;
   level.shared_cores = level.hosts > 1 && std::ranges::max(site.machine_of) == 0;
   level.rows = static_cast<int>(rows.size()), level.error = fitted->error, level.error_95 = fitted->error_95;
   Level between = level;
@@ -137,7 +176,12 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   mpi::sleep_until_all(runtime.world(), session.clock);
   if (speaks) measure_alone(found, session);
   mpi::sleep_until_all(runtime.world(), session.clock);
-  const Outcome outcome = bench::run(sweep, session);
+  Outcome outcome = bench::run(sweep, session);
+  if (const Sweep lengths = of_message_lengths(sweep, runtime.size()); !lengths.backends.empty() && !outcome.stopped) {
+    Outcome more = bench::run(lengths, session);
+    std::ranges::move(more.series, std::back_inserter(outcome.series));
+    outcome.stopped = more.stopped;
+  }
   bool complete = !outcome.stopped;
   if (speaks && complete) {
     Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock, Progress::screen_of(stderr));
@@ -152,7 +196,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
       };
       const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;
       const forecast::Site here = threads ? forecast::Site::one_host(own[0].row.ranks, online_cores()) : site;
-      for (Level& level : levels_of(own, here, backend_named(sweep.backends[b]).maps_memory, tick)) {
+      for (Level& level : levels_of(own, here, sweep.machine, tick)) {
         level.measured = iso_time(session.clock.wall_seconds()), level.busy = !outcome.busy.empty();
         found.levels.push_back(level);
       }

@@ -5,7 +5,11 @@
 //   calls            every algorithm at a few sizes, with the code of `bench`
 //   prices           fitted to the calls, by backend (collectives/forecast/fit.hpp)
 //
-// The prices hold for runs like this one: on one host or on several, with about as many ranks.
+// The prices hold for runs like this one: on one host or on several, with about as many ranks. With several hosts, the
+// prices within a host are those that an earlier run on one host has found, if there was one: between hosts, most of a
+// call's time is the network's, and says little about them.
+//
+// Calls before which the cores had another distance than usual do not count (beat.hpp).
 #pragma once
 #include <string>
 
@@ -21,9 +25,9 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
 // How fast one core adds two vectors of this type that its caches hold.
 SumRate measure_sum(DType dtype, Clock& clock);
 
-// The levels of one backend, fitted to its series, whose ranks ran at `site`. None if no series can be fitted, or if `tick`
-// returned false, which is called at each step of the fit.
-std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
+// The levels of one backend, fitted to its series, whose ranks ran at `site`. `known`: the prices of earlier runs. None if
+// no series can be fitted, or if `tick` returned false, which is called at each step of the fit.
+std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
                              const std::function<bool()>& tick);
 
 }  // namespace chorale::bench

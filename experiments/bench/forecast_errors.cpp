@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/bench/beat.hpp"
+
 namespace chorale::bench {
 namespace {
 
@@ -36,6 +38,22 @@ struct Contest {
   static bool same_work(const Json& a, const Json& b) { return a["chosen"] == b["chosen"] && a["chunks"] == b["chunks"]; }
 };
 
+// Whether the cores were as far apart as when the prices were measured (beat.hpp), as far as is known.
+bool is_comparable(const Json& row) {
+  const Json beat = row.value("beat_us", Json()), usual = row.value("usual_beat_us", Json());
+  if (beat.is_null() || usual.is_null() || row.value("oversubscribed", 0) == 1) return true;
+  return is_usual(beat.get<double>(), usual.get<double>());
+}
+
+std::string left_out(const std::vector<const Json*>& rows) {
+  std::vector<double> beats;
+  for (const Json* row : rows) beats.push_back((*row)["beat_us"].get<double>());
+  return fmt::format(
+      "# not compared: {} rows, before which a barrier took {:.2g} µs; it took {:.2g} µs when the prices were measured, so "
+      "the cores had another distance\n",
+      rows.size(), usual_beat(std::move(beats)), (*rows[0])["usual_beat_us"].get<double>());
+}
+
 std::string quantiles(std::vector<double> errors) {
   std::ranges::sort(errors);
   const double middle = errors[errors.size() / 2], high = errors[errors.size() * 95 / 100];
@@ -51,12 +69,18 @@ std::string within(double error) {
 }
 
 std::string forecast_errors(const std::vector<Json>& rows) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<double>> errors;
-  std::map<std::pair<std::string, std::int64_t>, std::map<std::string, Contest>> contests;
+  using Group = std::pair<std::string, std::int64_t>;  // backend and ranks
+  std::map<Group, std::vector<double>> errors;
+  std::map<Group, std::map<std::string, Contest>> contests;
+  std::map<Group, std::vector<const Json*>> apart;
   for (const Json& row : rows) {
     const bool is_barrier = row["op"] == "barrier";
     if (row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0) continue;
-    const std::pair group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
+    const Group group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
+    if (!is_comparable(row)) {
+      apart[group].push_back(&row);
+      continue;
+    }
     errors[group].push_back(std::abs(std::log(row["predicted_us"].get<double>() / row["time_us"].get<double>())));
     const std::string question = fmt::format("{} {} {} {} {}", row["op"].dump(), row["bytes"].dump(), row["in_place"].dump(),
                                              row["dtype"].dump(), row["root"].dump());
@@ -74,6 +98,7 @@ std::string forecast_errors(const std::vector<Json>& rows) {
           "one clearly wins\n",
           won, clear);
   }
+  for (const auto& [group, rows_apart] : apart) text += left_out(rows_apart);
   return text;
 }
 

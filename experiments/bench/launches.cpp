@@ -65,7 +65,7 @@ Json merged(const std::vector<const Json*>& rows) {
     if (row[bandwidth].is_number())
       row[bandwidth] = rounded(row[bandwidth].get<double>() * row["time_us"].get<double>() / time.median);
   row["time_us"] = rounded(time.median), row["ci_low"] = rounded(time.ci_low), row["ci_high"] = rounded(time.ci_high);
-  for (const char* key : {"p5", "p95", "ceiling_us"})
+  for (const char* key : {"p5", "p95", "ceiling_us", "beat_us"})
     if (row[key].is_number()) row[key] = rounded(summarize(numbers(key)).median);
   for (const char* key : {"repetitions", "wrong"})
     if (row[key].is_number()) {

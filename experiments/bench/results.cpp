@@ -215,7 +215,9 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"memory", where_names[static_cast<std::size_t>(conditions.memory)]},
           {"cache", conditions.cold ? "cold" : "hot"},
           {"oversubscribed", result.oversubscribed ? 1 : 0},
-          {"calibrated", result.calibrated ? 1 : 0}};
+          {"calibrated", result.calibrated ? 1 : 0},
+          {"beat_us", microseconds(series.beat)},
+          {"usual_beat_us", microseconds(result.usual_beat)}};
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }

@@ -26,6 +26,7 @@ struct Result {
   bool oversubscribed = false;        // more ranks than cores on some host
   double predicted = -1;              // seconds by the cost model; −1: unknown
   bool calibrated = false;            // `predicted` is by the machine file, not by typical prices
+  double usual_beat = -1;             // seconds of a barrier when these prices were measured; −1: unknown
   std::int64_t bytes_predicted = -1;  // sent by all ranks in a call; −1: unknown
 };
 

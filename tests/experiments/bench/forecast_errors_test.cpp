@@ -44,3 +44,18 @@ TEST_CASE("the errors of predictions are their quantiles, and a choice by predic
   CHECK_THAT(text, says("at 2 of the 3 sizes that one clearly wins"));
   CHECK(bench::forecast_errors({rows.back()}).empty());
 }
+
+TEST_CASE("rows that were measured while the cores had another distance are not compared") {
+  std::vector<Json> rows;
+  for (const double beat : {0.6, 0.7, 0.2}) {
+    rows.push_back(row("ring", 1024, 10, beat < 0.5 ? 30 : 10));
+    rows.back()["beat_us"] = beat, rows.back()["usual_beat_us"] = 0.65;
+  }
+  const std::string text = bench::forecast_errors(rows);
+  CHECK_THAT(text, says("half of 2 rows within 0 %"));
+  CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
+  rows.back()["oversubscribed"] = 1;  // then a beat shows where the operating system has put the ranks
+  CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
+  rows.back()["oversubscribed"] = 0, rows.back()["usual_beat_us"] = nullptr;
+  CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
+}
