@@ -41,7 +41,7 @@ struct Choice {
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
 
-// What to print beside a predicted time that does not come from the machine file.
+// The label of predicted times that do not come from the machine file.
 inline constexpr const char* not_calibrated = "not calibrated";
 
 // Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and

@@ -55,7 +55,7 @@ std::string words_for_hosts(const Problem& problem) {
   return lanes.hosts() == 1 ? "" : fmt::format(" ({})", join(words, ", "));
 }
 
-// What each host sends to the others, and receives from them. "" if all ranks are on one host.
+// Lists how much each host sends to the others and receives from them. "" if all ranks are on one host.
 std::string between_hosts(const std::vector<Schedule>& ranks) {
   if (ranks.at(0).problem().hosts.empty()) return "";
   std::string text = "between hosts\n";

@@ -16,11 +16,12 @@ namespace chorale {
 
 std::vector<AxisOrder> orders_of(const Layout& layout);  // of all axes with more than one rank; the usual order is the first
 
-// By name of the group ("dp", "ends"): what one rank sends to the next in a step. Bytes, or any other unit of cost.
+// What one rank of a group sends to the next rank in a step, by the group's name ("dp", "ends"). In bytes, or any other unit
+// of cost.
 using SentByGroup = std::map<std::string, double>;
 // The bytes of a step with ring algorithms, as a mean over the stages that have such a group.
 SentByGroup sent_in_a_step(const PlanRequest& request);
-// What all groups of these names send between hosts, if their ranks lie as this layout has them.
+// Adds up what the groups of this layout send between hosts, by the group's name.
 SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, const Topology& topology);
 
 struct OrderChoice {

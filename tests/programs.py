@@ -25,6 +25,18 @@ def start(command, limit_seconds=alive.limit, folder=None, **environment):
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
+def rest_of(terminal):
+    """What a program writes to this end of a pseudo-terminal until it ends. Closes the terminal."""
+    seen = b""
+    try:
+        while part := os.read(terminal, 4096):
+            seen += part
+    except OSError:  # the program's end is closed
+        pass
+    os.close(terminal)
+    return seen
+
+
 def ranks(count, *command, **environment):
     return start([*launch, "-n", str(count), *command], **environment)
 

@@ -1,4 +1,5 @@
-// What crosses the links between hosts, counted from the schedules of all ranks (Problem::hosts).
+// Counts the elements and messages that the ranks of a host exchange with ranks of other hosts, from the schedules of all
+// ranks. Problem::hosts says which ranks share a host.
 #pragma once
 #include <cstdint>
 #include <vector>

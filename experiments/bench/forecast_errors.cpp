@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double close_enough = 1.1;
 
-// Of the rows that answer one question: how to do this operation at this size, fastest.
+// The rows that time the same operation at the same size, with different algorithms.
 struct Contest {
   std::vector<const Json*> rows;
 

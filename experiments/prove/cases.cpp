@@ -105,7 +105,8 @@ std::vector<Variation> of_schedules() {
   return all;
 }
 
-// Of all axes; `varied` skips orders in which the axes of a layout stand as before, or as in another variation.
+// One variation for each order of all axes. Several of them may put the axes of a layout in the same order; `varied` keeps
+// the first of these.
 std::vector<Variation> of_orders() {
   Layout whole;
   whole.sizes.fill(0);  // to be inferred: every axis may have several ranks

@@ -28,7 +28,7 @@ struct PeakSite {
 // the other ranks measure nothing.
 std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads);
 
-// What names the peak of products in this type by so many cores in the machine file.
+// The key under which the machine file keeps the peak of products in this type on this many cores.
 PeakKey host_peak_key(DType dtype, int cores);
 
 // The more reliable measurement: the undisturbed one; if both or neither were disturbed, the faster one.

@@ -156,7 +156,7 @@ void refuse_foreign_storage(hid_t dataset, const std::string& name) {
                 "chorale never writes such records: do not trust this one");
 }
 
-// Of the first `committed` rows, reads only the last `most`. A negative `most` or `committed` sets no limit.
+// Only the first `committed` rows count, and only the last `most` of these are read. A negative number sets no limit.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);

@@ -13,7 +13,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, finish, launch, ranks, spawn, start, until
+from programs import chorale, finish, launch, ranks, rest_of, spawn, start, until
 
 small = "experiments/suites/small.toml"
 
@@ -180,13 +180,7 @@ class Compare(unittest.TestCase):
         process = spawn([chorale, "compare", "--resume", whole], stdout=subprocess.DEVNULL, stderr=theirs,
                         env={**os.environ, "TERM": "xterm"})
         os.close(theirs)
-        seen = b""
-        try:
-            while part := os.read(ours, 4096):
-                seen += part
-        except OSError:  # the other end of the terminal is closed
-            pass
-        os.close(ours)
+        seen = rest_of(ours)
         finish(process)
         self.assertEqual(process.returncode, 0, seen)
         self.assertEqual(re.findall(r"compare  \d+/\d+", seen.decode()), ["compare  0/1"])

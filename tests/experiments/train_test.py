@@ -250,31 +250,28 @@ class Train(unittest.TestCase):
                    for run in sorted(os.listdir(self.folder))[:-1]]
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
-    def test_a_run_of_ranks_that_is_told_to_stop_has_sent_what_it_should(self):
-        process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2",
-                         "--run-dir", self.folder, "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def stopped(self, line_before, *words):
+        """Trains on two ranks, and stops rank 1 by a signal after a line with these words. Returns what was said then."""
+        process = spawn([*launch, "-n", "2", chorale, "train", *tiny, *words, "--run-dir", self.folder,
+                         "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stderr:
-            if "step 3/" in line:
+            if line_before in line:
                 break
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
             os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
         _, rest = finish(process)
         self.assertEqual(process.returncode, 0, rest)
+        return rest
+
+    def test_a_run_of_ranks_that_is_told_to_stop_has_sent_what_it_should(self):
+        rest = self.stopped("step 3/", "--train-iters", "100000", "--layout", "pp2")
         self.assertIn("stopped by a signal", rest)
         self.assertIn("bytes sent: as planned, ", rest)
 
     def test_a_signal_cuts_an_evaluation_short(self):
         for layout in ("tp2", "pp2"):
-            process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "1", "--eval-samples", "20000",
-                             "--layout", layout, "--run-dir", self.folder, "--log-interval", "1", "--no-save"],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for line in process.stderr:
-                if "step 1/1 " in line:
-                    break
-            with h5py.File(f"{self.folder}/latest/run.h5") as file:
-                os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
-            _, rest = finish(process)
-            self.assertEqual(process.returncode, 0, rest)
+            rest = self.stopped("step 1/1 ", "--train-iters", "1", "--eval-samples", "20000", "--layout", layout,
+                                "--no-save")
             self.assertIn("stopped by a signal after step 1, during its evaluation", rest)
             self.assertNotIn("held-out loss", rest)
             self.assertIn("bytes sent: not compared with the plan, because an evaluation was cut short", rest)

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from programs import chorale, finish, spawn, start
+from programs import chorale, finish, rest_of, spawn, start
 
 begin = {"table": "/", "run_id": "mine", "status": "running"}
 
@@ -98,12 +98,7 @@ class Watch(unittest.TestCase):
         while b"step 2 " not in seen:
             seen += os.read(ours, 4096)
         write(self.folder, row(3), {"table": "/", "status": "ok"})
-        try:
-            while part := os.read(ours, 4096):
-                seen += part
-        except OSError:  # the other end of the terminal is closed
-            pass
-        os.close(ours)
+        seen += rest_of(ours)
         finish(process)
         self.assertEqual(process.returncode, 0)
         first, *_, last = seen.decode().split("\x1b[J")

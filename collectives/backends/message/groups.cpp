@@ -110,8 +110,8 @@ class Grouping {
   const std::vector<Schedule>& ranks_;
   const std::vector<Message> messages_;
   std::vector<int> of_message_;
-  // over_[rank][step]: the number of the group in which the step completes. left_[rank][step]: how many of the step's
-  // messages have no number yet.
+  // over_[rank][step]: the number of the group in which the step completes. left_[rank][step]: the number of the step's
+  // messages that are not in a group yet.
   std::vector<std::vector<int>> over_, left_;
   std::map<std::pair<int, int>, int> latest_;
 };

@@ -8,8 +8,8 @@
 // A letter can arrive late. In the picture, rank 0 asked because rank 1 was slow. When the letter arrives, rank 1 may have
 // finished that call, left the group and joined another. Five rules keep such a letter harmless:
 //
-//   1. Each rank numbers the groups that it joins, from 1 on, and uses no number twice. Two ranks may number the same group
-//      differently.
+//   1. Each rank gives every group that it joins a number: 1, 2, 3, … It never uses a number again. The same group may have
+//      different numbers on two ranks.
 //   2. Members learn each other's numbers while the group is created (Transport::offer). A letter carries the recipient's
 //      number of the group, so it reaches exactly the group it was written for, or none.
 //   3. A letter for a group that this rank has left is dropped, unless it says that its sender left too: the calls named in
