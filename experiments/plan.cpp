@@ -17,6 +17,7 @@
 #include "experiments/plan/hosts.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
+#include "experiments/train/forecast.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
@@ -46,6 +47,7 @@ class PlanCommand final : public Command {
     o.add_bytes("memory-limit", memory_limit_,
                 "memory per rank, such as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
+    o.add("machine", machine_, "machine file whose prices predict times, instead of the default one").words("FILE");
     o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
         .only_where("layout all", [this] { return layout_flags_.all() ? "" : "the layout is not all"; });
@@ -85,11 +87,15 @@ class PlanCommand final : public Command {
     if (format_ == "text")
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
-          "bubble {:.2f} %, if stages take time in proportion to their flops\n\n"
+          "bubble {:.2f} %, if stages take time in proportion to their flops\n"
           "replica 0, shard 0 of each stage; columns params to states: bytes held after a step; "
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
           o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
+    const StepForecast forecast = forecast_step(request_);
+    if (format_ == "text")
+      fmt::print("time {}\n\n", forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
+                                         : "not predicted: " + forecast.why_not);
     fmt::print("{}", memory.print(format_));
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
@@ -163,19 +169,19 @@ class PlanCommand final : public Command {
       assumed_ += places_ ? places_->assumed()
                           : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
 
-    if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
-                     [](const auto& a) { return a.second == "auto"; }))
-      return;
     const std::filesystem::path file = default_tuning_file();
     const bool tuned = !file.empty() && std::filesystem::exists(file);
     const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
-    const auto selector = std::make_shared<const Selector>(table, machine_for(""));
+    const auto selector = std::make_shared<const Selector>(table, machine_for(machine_));
+    request_.selector = selector;
+    if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
+                     [](const auto& a) { return a.second == "auto"; }))
+      return;
     const std::string otherwise = selector->machine().levels.empty() ? fmt::format("by the cost model, {}", not_calibrated)
                                                                      : "by the prices of the machine file";
     assumed_ += table.machine == machine_signature()
                     ? "; auto chooses by what `chorale tune` measured here, otherwise " + otherwise
                     : fmt::format("; auto chooses {}, as on a machine without results of `chorale tune`", otherwise);
-    request_.selector = selector;
   }
 
   static void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan) {
@@ -203,7 +209,7 @@ class PlanCommand final : public Command {
   std::int64_t ranks_ = 0, rows_ = 24;
   std::optional<std::int64_t> memory_limit_;
   std::vector<Layout> layouts_;  // for --layout all
-  std::string format_ = "text";
+  std::string format_ = "text", machine_;
   PlanRequest request_;
   std::string assumed_, why_order_;
 };

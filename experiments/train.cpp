@@ -18,6 +18,7 @@
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
+#include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
@@ -157,6 +158,7 @@ class Train final : public Command {
     if (run.recorder) run.log.info("matrix products reach {}", note_peak(run));
     if (run.recorder && !peak_.file_trouble().empty())
       run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
+    if (run.recorder) train::record_forecast(run, team.plans(training.options()));
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "parallel/forecast/prices.hpp"
+
 namespace chorale {
 
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
@@ -27,18 +29,23 @@ Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
 
 void Axis::Pending::wait() {
   if (!axis_) return;
+  if (axis_->script_) axis_->script_->wait(static_cast<int>(call_));
   const double start = axis_->now();
   axis_->time_->wait_begins(start);
   request_.wait();
   const double over = axis_->now();
   axis_->time_->wait_ends(over);
   axis_->time_->call_ends(over);
-  if (axis_->trace_) axis_->trace_->over(call_, start, over);
+  if (axis_->trace_ && !axis_->script_) axis_->trace_->over(call_, start, over);
   axis_ = nullptr;
   input_ = output_ = {};
 }
 
 bool Axis::Pending::test() {
+  if (axis_ && axis_->pretends()) {  // over without a wait
+    axis_->time_->call_ends(axis_->now());
+    axis_ = nullptr, input_ = output_ = {};
+  }
   if (axis_ && request_.test()) wait();
   return !axis_;
 }
@@ -64,15 +71,22 @@ void Axis::add(std::size_t operation, Sent sent) {
   entry.crossing = sent.crossing < 0 || entry.crossing < 0 ? -1 : entry.crossing + sent.crossing;
 }
 
-Axis::Sent Axis::foreseen(const TensorCall& call) {
+const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
   const Key key = key_of(call, size_, call.from.storage() == call.to.storage());
-  const auto [place, is_new] = sent_.try_emplace(key);
+  const auto [place, is_new] = foreseen_.try_emplace(key);
   if (is_new) {
     const Problem problem = problem_of(key, {}, rank_, size_, hosts_);
     const Decision decision = decide(key, problem, {}, {backend_, *selector_, asked_});
-    place->second = {decision.bytes_sent, decision.bytes_crossing};
+    place->second.sent = {decision.bytes_sent, decision.bytes_crossing};
+    if (script_) place->second.seconds = seconds_of(*selector_, backend_, decision.choice, problem, key.dtype);
   }
   return place->second;
+}
+
+int Axis::pretend(const TensorCall& call) {
+  const Foreseen& price = foreseen(call);
+  add(static_cast<std::size_t>(call.what), price.sent);
+  return script_ ? script_->begin({.group = name_, .seconds = price.seconds}) : -1;
 }
 
 bool Axis::done_alone(const Call& call) const {
@@ -110,7 +124,10 @@ std::int64_t Axis::account_for(const Call& call, bool started, Do&& carry_out) {
 
 void Axis::run(const TensorCall& call) {
   if (done_alone(call)) return;
-  if (pretends()) return add(static_cast<std::size_t>(call.what), foreseen(call));
+  if (pretends()) {
+    const int number = pretend(call);
+    return script_ ? script_->wait(number) : void();
+  }
   account_for(call, false, [&] { group_.run(call); });
 }
 
@@ -119,7 +136,7 @@ Axis::Pending Axis::start(const TensorCall& call) {
   Request request;
   std::int64_t number = -1;
   if (pretends())
-    add(static_cast<std::size_t>(call.what), foreseen(call));
+    number = pretend(call);
   else
     number = account_for(call, true, [&] { request = group_.start(call); });
   return {*this, std::move(request), call.from, call.to, number};
@@ -145,11 +162,21 @@ Axis::Pending Axis::start_send(const Tensor& x, int to) {
   const std::vector<int>& hosts = pretends() ? hosts_ : group_.hosts();
   const bool crosses = !hosts.empty() && hosts[static_cast<std::size_t>(to)] != hosts[static_cast<std::size_t>(rank_)];
   add(messages, {x.bytes(), crosses ? x.bytes() : 0});
-  return message("send", pretends() ? Request() : group_.start_send(x.slice(), to), x);
+  return pretends() ? pretend(x, rank_, to) : message("send", group_.start_send(x.slice(), to), x);
 }
 
 Axis::Pending Axis::start_recv(const Tensor& x, int from) {
-  return message("recv", pretends() ? Request() : group_.start_recv(x.slice(), from), x);
+  return pretends() ? pretend(x, from, rank_) : message("recv", group_.start_recv(x.slice(), from), x);
+}
+
+Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
+  int call = -1;
+  if (script_) {
+    const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
+    const MessagePrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to), size_);
+    call = script_->begin({name_, from, to, price.seconds, price.waits});
+  }
+  return {*this, Request(), x, x, call};
 }
 
 // A message between two ranks needs no algorithm. The launch time of a message is not measured, so the trace counts it as

@@ -15,6 +15,7 @@
 
 #include "collectives/decision.hpp"
 #include "parallel/communication_time.hpp"
+#include "parallel/forecast/script.hpp"
 #include "parallel/trace.hpp"
 #include "src/memory/tensor.hpp"
 
@@ -52,7 +53,7 @@ class Axis {
     Axis* axis_ = nullptr;
     Tensor input_, output_;  // declared before request_, whose destructor waits for the call and still needs the tensors
     Request request_;
-    std::int64_t call_ = -1;  // the call's number in the trace
+    std::int64_t call_ = -1;  // the call's number in the trace, or in the script of a pretending axis
   };
 
   // `time` belongs to the rank and must outlive the axis.
@@ -69,7 +70,9 @@ class Axis {
   CommunicationTime& time() const { return *time_; }
   void clear_account() { account_ = {}; }
   void write_in(Trace& trace) { trace_ = &trace; }  // records calls in `trace`, which must outlive all calls
-  void give_up(const std::exception& why) {         // tells the peers that this rank failed, so that they stop waiting
+  // A pretending axis notes its calls, with their prices, in `script`, which must outlive all calls.
+  void write_in(Script& script) { script_ = &script, foreseen_.clear(); }  // known calls have no price yet
+  void give_up(const std::exception& why) {  // tells the peers that this rank failed, so that they stop waiting
     if (!pretends() && size_ > 1) group_.give_up(why);
   }
   std::vector<std::string> exchange(const std::string& mine);  // the texts of all ranks, in rank order
@@ -110,10 +113,17 @@ class Axis {
   struct Sent {
     std::int64_t bytes = 0, crossing = 0;
   };
-  Sent foreseen(const TensorCall& call);  // what this rank would send in the call
+  // What this rank would send in the call; with a script, also the call's price.
+  struct Foreseen {
+    Sent sent;
+    double seconds = -1;
+  };
+  const Foreseen& foreseen(const TensorCall& call);
+  int pretend(const TensorCall& call);  // returns the call's number in the script; −1: there is no script
   template <class Do>
   std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);
+  Pending pretend(const Tensor& x, int from, int to);
   void add(std::size_t operation, Sent sent);
   bool writes() const { return trace_ && trace_->on(); }
   double now() const { return group_ ? group_.clock().seconds() : 0; }
@@ -125,10 +135,11 @@ class Axis {
   std::string backend_;
   RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
-  std::map<Key, Sent> sent_;  // cached predictions of foreseen()
+  std::map<Key, Foreseen> foreseen_;  // by kind of call
   Account account_;
   CommunicationTime* time_;
   Trace* trace_ = nullptr;
+  Script* script_ = nullptr;
 };
 
 }  // namespace chorale

@@ -31,11 +31,15 @@ void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<s
 // A training that pretends to be one rank of the layout.
 class Pretence {
  public:
-  Pretence(const PlanRequest& r, int rank)
-      : training_(unlimited(r.options),
+  Pretence(const PlanRequest& r, int rank, Script* script = nullptr)
+      : training_(unlimited(r.options, script),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
                                   r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
-                  nothing_, still_) {}
+                  nothing_, still_) {
+    if (!script) return;
+    script->clear();  // what the beginning of the training noted is no part of a step
+    for (const auto& axis : training_.mesh().axes()) axis->write_in(*script);
+  }
 
   // Returns the traffic of act(training).
   template <class Act>
@@ -51,8 +55,8 @@ class Pretence {
 
  private:
   // Phantom tensors have no storage, so they need no memory limit and no GPU.
-  static TrainingOptions unlimited(TrainingOptions options) {
-    return options.memory_limit = 0, options.device = nullptr, options;
+  static TrainingOptions unlimited(TrainingOptions options, Meter* meter) {
+    return options.memory_limit = 0, options.device = nullptr, options.meter = meter, options;
   }
 
   PhantomMemory nothing_;
@@ -159,6 +163,13 @@ RankPlan observed(const Training& training) {
 }
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
+
+Script script_of(const PlanRequest& request, int rank) {
+  Script script;
+  Pretence(request, rank, &script).step();
+  script.end();
+  return script;
+}
 
 RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples) {
   Pretence pretence(request, rank);

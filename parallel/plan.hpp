@@ -17,6 +17,7 @@
 #include <array>
 #include <optional>
 
+#include "parallel/forecast/script.hpp"
 #include "parallel/training.hpp"
 #include "src/base/error.hpp"
 
@@ -44,6 +45,8 @@ struct RankPlan {
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
+// What the rank does in a step, with the prices of its calls by the machine file of request.selector.
+Script script_of(const PlanRequest& request, int rank);
 // The error for too little memory. A suite records it as the layout's result, not as a mistake in its options. All ranks of
 // a run throw this error together, so MPI can be finalized.
 class NoRoom : public Error {

@@ -48,8 +48,13 @@ struct TrainingOptions {
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   BuildModel build = {};                 // builds the model; empty: build_gpt
+  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
 
-  Queue queue() const { return queue_on(device, threads); }
+  Queue queue() const {
+    Queue queue = queue_on(device, threads);
+    queue.meter = meter;
+    return queue;
+  }
 };
 
 // Fills the inputs and the targets (next tokens) of `samples` samples, beginning with sample number `first`. Both spans

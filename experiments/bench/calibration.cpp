@@ -11,6 +11,7 @@
 #include "collectives/chunking.hpp"
 #include "collectives/forecast/fit.hpp"
 #include "experiments/bench/beat.hpp"
+#include "experiments/bench/compute_rates.hpp"
 #include "experiments/bench/forecast_errors.hpp"
 #include "experiments/statistics.hpp"
 #include "experiments/train/product_peak.hpp"
@@ -111,6 +112,14 @@ forecast::Known known_prices(const Machine& machine, const std::string& backend,
   return known;
 }
 
+void print(const ComputeRates& rates) {
+  fmt::print(
+      "{:<10}products {:.3g} GFLOP/s, attention {:.3g} GFLOP/s, other kernels {:.3g} GB/s, updates {:.3g} GB/s by each "
+      "core\n",
+      fmt::format("steps {}", rates.type), rates.product / 1e9, rates.attention / 1e9, rates.elements / 1e9,
+      rates.update / 1e9);
+}
+
 bool same_run(const Level& a, const Level& b) { return a.backend == b.backend && a.ranks == b.ranks && a.hosts == b.hosts; }
 
 }  // namespace
@@ -176,6 +185,11 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   mpi::sleep_until_all(runtime.world(), session.clock);
   if (speaks) measure_alone(found, session);
   mpi::sleep_until_all(runtime.world(), session.clock);
+  for (const DType dtype : peak_types) {
+    found.computes.push_back(measure_compute(dtype, session));
+    found.computes.back().measured = iso_time(session.clock.wall_seconds());
+    if (speaks) print(found.computes.back());
+  }
   Outcome outcome = bench::run(sweep, session);
   if (const Sweep lengths = of_message_lengths(sweep, runtime.size()); !lengths.backends.empty() && !outcome.stopped) {
     Outcome more = bench::run(lengths, session);
@@ -204,12 +218,17 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   }
   if (speaks && complete) {
     for (const Level& level : found.levels) print(level);
+    for (ComputeRates& rates : found.computes) rates.busy = !outcome.busy.empty();
     const std::string why_not = change_machine(file, [&](Machine& known) {
       for (const auto& [key, peak] : found.peaks)
         std::erase_if(known.peaks, [&](const auto& row) { return row.first == key; });
       for (const Level& level : found.levels)
         std::erase_if(known.levels, [&](const Level& old) { return same_run(old, level); });
       known.peaks.insert(known.peaks.end(), found.peaks.begin(), found.peaks.end());
+      for (const ComputeRates& rates : found.computes)
+        std::erase_if(known.computes,
+                      [&](const ComputeRates& old) { return old.type == rates.type && old.ranks == rates.ranks; });
+      known.computes.insert(known.computes.end(), found.computes.begin(), found.computes.end());
       known.levels.insert(known.levels.end(), found.levels.begin(), found.levels.end());
       known.sums = found.sums, known.cores = found.cores;
     });

@@ -37,6 +37,7 @@ const std::vector<Metric>& metrics() {
   static const std::vector<Metric> table{
       {"tokens_per_s", "s-1", "median of the steps after the warm-up", median_of<tokens_per_s>},
       {"step_time", "s", "median of the steps after the warm-up", median_of<step_time>},
+      {"predicted_step_time", "s", "predicted before the run by the machine file", report::predicted_step_time},
       {"mfu", "1", "share of the measured peak of matrix products, median", median_of<mfu>},
       {"loss", "1", "loss of the last step, nats per token", [](const report::Run& run) { return last_of(run, "train"); }},
       {"eval_loss", "1", "loss of the last evaluation, nats per token",

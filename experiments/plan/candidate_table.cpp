@@ -12,10 +12,11 @@ namespace chorale::plan {
 namespace {
 
 std::string for_programs(const Choices& choices, const std::string& format) {
-  TextTable table({"layout", "memory_bytes", "state_bytes", "sent_bytes", "bubble", "fits", "no_better_than"});
+  TextTable table({"layout", "memory_bytes", "state_bytes", "sent_bytes", "bubble", "step_s", "fits", "no_better_than"});
   for (const Candidate& c : choices.rows)
     table.add({to_string(c.layout), std::to_string(c.memory_bytes), std::to_string(c.state_bytes),
-               std::to_string(c.sent_bytes), fmt::format("{}", c.bubble), c.fits ? "yes" : "no", c.rival});
+               std::to_string(c.sent_bytes), fmt::format("{}", c.bubble),
+               c.seconds < 0 ? "" : fmt::format("{:.6g}", c.seconds), c.fits ? "yes" : "no", c.rival});
   return table.print(format);
 }
 
@@ -57,21 +58,26 @@ std::string decimal_bytes(std::int64_t bytes) {
 
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed) {
   if (format == "json" || format == "csv") return for_programs(choices, format);
-  TextTable table({"layout", "memory/rank", "states/rank", "sent/step", "bubble", "note"});
+  TextTable table({"layout", "memory/rank", "states/rank", "sent/step", "bubble", "time/step", "note"});
   std::size_t shown = choices.rows.size();
   if (format == "text" && most_rows > 0) shown = std::min(shown, static_cast<std::size_t>(most_rows));
   for (std::size_t i = 0; i < shown; ++i) {
     const Candidate& c = choices.rows[i];
     table.add({to_string(c.layout), decimal_bytes(c.memory_bytes), decimal_bytes(c.state_bytes), decimal_bytes(c.sent_bytes),
-               fmt::format("{:.1f} %", 100 * c.bubble), note_on(c)});
+               fmt::format("{:.1f} %", 100 * c.bubble), c.seconds < 0 ? "?" : human_seconds(c.seconds), note_on(c)});
   }
   if (format != "text") return table.print(format);
+  const bool any = std::ranges::any_of(choices.rows, [](const Candidate& c) { return c.seconds >= 0; });
+  const char* const about_time = any ? "predicted by the machine file"
+                                     : "not predicted, because the machine file lacks prices: chorale tune --calibrate";
   return table.print(format) +
          fmt::format(
              "\nmemory: peak of the rank that needs most; states: the most that a rank holds between steps\n"
              "sent: by the rank that sends most{}\n"
-             "no better than: the other layout needs no more memory, sends no more bytes and has no larger bubble\n{}",
-             assumed, left_out(choices, shown));
+             "time: {}\n"
+             "no better than: the other layout needs no more memory or time, sends no more bytes and has no larger "
+             "bubble\n{}",
+             assumed, about_time, left_out(choices, shown));
 }
 
 }  // namespace chorale::plan

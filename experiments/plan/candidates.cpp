@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "parallel/assemble.hpp"
+#include "parallel/forecast/step.hpp"
 #include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
 
@@ -84,7 +85,9 @@ bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other
 }  // namespace
 
 bool Candidate::no_worse(const Candidate& other) const {
-  return sent_bytes >= 0 && sent_bytes <= other.sent_bytes && memory_bytes <= other.memory_bytes && bubble <= other.bubble;
+  const bool no_slower = (seconds < 0) == (other.seconds < 0) && seconds <= other.seconds;
+  return sent_bytes >= 0 && sent_bytes <= other.sent_bytes && memory_bytes <= other.memory_bytes && bubble <= other.bubble &&
+         no_slower;
 }
 
 std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& options_of,
@@ -108,6 +111,7 @@ Candidate weigh(const PlanRequest& request) {
     all.state_bytes = std::max(all.state_bytes, here.states);
     all.sent_bytes = here.sent < 0 || all.sent_bytes < 0 ? -1 : std::max(all.sent_bytes, here.sent);
   }
+  if (const StepForecast forecast = forecast_step(request)) all.seconds = forecast.time.seconds;
   return all;
 }
 
@@ -115,8 +119,11 @@ Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
   for (Candidate& c : candidates) c.fits = memory_limit == 0 || c.memory_bytes <= memory_limit;
   // At equal costs, layouts with the default schedule come first, so that they win.
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tuple(!a.fits, a.bubble, a.sent_bytes, a.memory_bytes, a.layout.schedule != Layout{}.schedule) <
-           std::tuple(!b.fits, b.bubble, b.sent_bytes, b.memory_bytes, b.layout.schedule != Layout{}.schedule);
+    const auto key = [](const Candidate& c) {
+      return std::tuple(!c.fits, c.seconds < 0, c.seconds, c.bubble, c.sent_bytes, c.memory_bytes,
+                        c.layout.schedule != Layout{}.schedule);
+    };
+    return key(a) < key(b);
   });
   Choices choices;
   for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -1,12 +1,12 @@
 // Helps to choose a layout: plans every legal layout of a number of ranks with the real code, and compares the plans.
 //
 //   legal_layouts   lists dp × tp × pp, with and without sp, with ZeRO 0 to 3, and with every pipeline schedule that fits
-//   weigh           finds three costs of a layout: the most memory and the most bytes sent of any rank, and the bubble
+//   weigh           finds four costs of a layout: the most memory and the most bytes sent of any rank, the bubble, and the
+//                   time of a step if the machine file has the prices
 //   in_order        sorts: layouts that fit in memory first; among these, first those that no other layout beats; then by
-//                   bubble, then by bytes sent
+//                   time, bubble and bytes sent
 //
-// To add a fourth cost, such as a predicted time, add a field here, a term to `no_worse`, a key to the sorting in
-// `in_order` and a column to the table.
+// To add a cost, add a field here, a term to `no_worse`, a key to the sorting in `in_order` and a column to the table.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,6 +21,7 @@ struct Candidate {
   std::int64_t memory_bytes = 0, state_bytes = 0;  // the most that any rank holds: at its peak, and between steps
   std::int64_t sent_bytes = 0;                     // what the rank that sends most sends in a step; −1: unknown
   double bubble = 0;                               // idle fraction of all stages' time
+  double seconds = -1;                             // predicted time of a step; −1: not predicted
   bool fits = true;                                // whether memory_bytes is within the limit
   std::string rival;                               // a layout that is at least as good in all costs; "" if there is none
 

@@ -82,4 +82,9 @@ double bubble_share(const Run& run) {
   return steps.empty() ? absent : summarize(steps).median;
 }
 
+double predicted_step_time(const Run& run) {
+  const std::vector<double> ranks = run.group("forecast").numbers("step_time");
+  return ranks.empty() ? absent : ranks[0];
+}
+
 }  // namespace chorale::report

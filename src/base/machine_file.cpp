@@ -204,6 +204,18 @@ Machine parse_machine(const std::string& text, const std::string& file) {
                             row.text("measured", "")});
     row.finish();
   }
+  for (Fields& row : top.tables("compute")) {
+    machine.computes.push_back({.type = row.text("type"),
+                                .ranks = static_cast<int>(row.number("ranks", 1, most_count)),
+                                .product = row.number("product", 1, most_rate),
+                                .attention = row.number("attention", 1, most_rate),
+                                .elements = row.number("elements", 1, most_rate),
+                                .update = row.number("update", 1, most_rate),
+                                .error = row.number("error", 0, 100, 0),
+                                .measured = row.text("measured", ""),
+                                .busy = row.flag("busy")});
+    row.finish();
+  }
   for (const Fields& row : top.tables("level")) machine.levels.push_back(level_of(row));
   top.finish();
   return machine;
@@ -233,6 +245,12 @@ std::string to_toml(const Machine& machine) {
   for (const SumRate& sum : machine.sums)
     text += fmt::format("\n[[sum]]\ntype = {}\nrate = {:.4g}  # B/s\nspread = {:.2g}\nmeasured = {}\n", quoted(sum.type),
                         sum.rate, sum.spread, quoted(sum.measured));
+  for (const ComputeRates& rates : machine.computes)
+    text += fmt::format(
+        "\n[[compute]]\ntype = {}\nranks = {}\nproduct = {:.4g}  # 1/s\nattention = {:.4g}  # 1/s\n"
+        "elements = {:.4g}  # B/s\nupdate = {:.4g}  # B/s\nerror = {:.3g}\nmeasured = {}\nbusy = {}\n",
+        quoted(rates.type), rates.ranks, rates.product, rates.attention, rates.elements, rates.update, rates.error,
+        quoted(rates.measured), rates.busy);
   for (const Level& level : machine.levels) {
     text += fmt::format(
         "\n[[level]]\nbackend = {}\nspan = {}\nranks = {}\nhosts = {}\nshared_cores = {}\nmeasured = {}\nbusy = {}\n",

@@ -54,12 +54,26 @@ struct Level {
   std::map<std::string, std::vector<double>> spread;  // relative standard errors, for some of the keys
 };
 
+// How fast one core computes a training step, by kind of work, while all ranks of the run do the same.
+struct ComputeRates {
+  std::string type;      // of the activations
+  int ranks = 1;         // of the run that measured it
+  double product = 0;    // flops per second of matrix products
+  double attention = 0;  // flops per second of attention's two products, and the softmax between
+  double elements = 0;   // bytes per second that other kernels read and write
+  double update = 0;     // bytes per second that the optimizer reads and writes
+  double error = 0;      // largest |ln(predicted/measured)| over the steps that it was fitted to
+  std::string measured;
+  bool busy = false;
+};
+
 struct Machine {
   std::string signature;  // machine_signature(), or any name for a machine that is not this one
   int cores = 0;
   std::vector<std::pair<PeakKey, MeasuredPeak>> peaks;
   std::vector<SumRate> sums;
   std::vector<Level> levels;
+  std::vector<ComputeRates> computes;
 };
 
 struct PriceKey {

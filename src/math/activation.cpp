@@ -82,7 +82,7 @@ void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
 
 void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
   check_alike(x, y);
-  if (any_phantom(x, y)) return;
+  if (skips(queue, x, y)) return;
   if (queue.device) return queue.device->gelu_forward(x, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
@@ -99,7 +99,7 @@ void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
 void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Queue& queue) {
   check_alike(x, dx);
   check_alike(x, dy);
-  if (any_phantom(dy, x, dx)) return;
+  if (skips(queue, dy, x, dx)) return;
   if (queue.device) return queue.device->gelu_backward(dy, x, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();
@@ -115,7 +115,7 @@ void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Qu
 
 void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const Queue& queue) {
   check_halves(x, block, y);
-  if (any_phantom(x, y)) return;
+  if (skips(queue, x, y)) return;
   if (queue.device) return queue.device->swiglu_forward(x, block, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
@@ -133,7 +133,7 @@ void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const 
 void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, const Tensor& dx, const Queue& queue) {
   check_halves(x, block, dy);
   check_halves(dx, block, dy);
-  if (any_phantom(dy, x, dx)) return;
+  if (skips(queue, dy, x, dx)) return;
   if (queue.device) return queue.device->swiglu_backward(dy, x, block, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();

@@ -119,6 +119,11 @@ void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out) {
           to_string(out.shape()));
 }
 
+// Both products. Causal attention computes half of the weights.
+double flops(std::int64_t rows, const AttentionShape& shape, std::int64_t tokens) {
+  return 2.0 * static_cast<double>(rows * tokens) * static_cast<double>(shape.heads() * shape.width);
+}
+
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse) {
   check(qkv, shape, out);
   const std::int64_t tokens = dropout.tokens.tokens;
@@ -135,7 +140,7 @@ void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropou
 void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out,
                        const Tensor& lse, const Queue& queue) {
   attention::check(qkv, shape, dropout, out, lse);
-  if (qkv.phantom()) return;
+  if (qkv.phantom()) return queue.note(Work::attention, attention::flops(qkv.dim(0), shape, dropout.tokens.tokens));
   if (queue.device) return queue.device->attention_forward(qkv, shape, dropout, out, lse, queue);
   const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens, width = shape.width;
   visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {

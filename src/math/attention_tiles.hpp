@@ -60,6 +60,7 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to);
 
 // Check the shapes and types of the arguments.
+double flops(std::int64_t rows, const AttentionShape& shape, std::int64_t tokens);  // of the forward pass
 void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out);
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse);
 

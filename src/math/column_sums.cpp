@@ -6,6 +6,7 @@
 
 #include "src/base/parallel.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/math/kernel.hpp"
 #include "src/math/reference/sums.hpp"
 
 namespace chorale {
@@ -36,7 +37,7 @@ void require_sum(const Tensor& dy, const Tensor& sum, std::int64_t count) {
 void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), n = columns_of(dy);
   require_sum(dy, db, n);
-  if (dy.phantom() || db.phantom()) return;
+  if (skips(queue, dy, db)) return;
   if (queue.device) return queue.device->add_columns(dy, db, queue);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
     const T* in = dy.values<T>().data();
@@ -67,7 +68,7 @@ void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, 
   require(stats.shape() == Shape{rows, 2} && stats.dtype() == dgain.dtype(),
           "the statistics of {} rows cannot have the shape {} and the type {}", rows, to_string(stats.shape()),
           name_of(stats.dtype()));
-  if (dy.phantom() || x.phantom() || stats.phantom() || dgain.phantom() || (dshift && dshift->phantom())) return;
+  if (skips(queue, dy, x, stats, dgain, dshift)) return;
   if (queue.device) return queue.device->add_norm_gradients(dy, x, stats, dgain, dshift, queue);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
     const T *dys = dy.values<T>().data(), *xs = x.values<T>().data();
@@ -100,7 +101,7 @@ void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Ten
   require_sum(dy, table, length * n);
   require(ids.count() == rows && ids.dtype() == DType::i32, "{} rows need as many ids of type i32, got {} of type {}", rows,
           ids.count(), name_of(ids.dtype()));
-  if (ids.phantom() || dy.phantom() || table.phantom()) return;
+  if (skips(queue, ids, dy, dy) || table.phantom()) return;  // a row of the table is touched for each row of dy
   if (queue.device) return queue.device->add_rows(ids, first, dy, table, queue);
   const std::int32_t* places = ids.values<std::int32_t>().data();
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {

@@ -9,6 +9,7 @@
 #include "src/base/parallel.hpp"
 #include "src/math/column_sums.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/math/kernel.hpp"
 #include "src/math/reference/sums.hpp"
 #include "src/math/vector_math.hpp"
 
@@ -75,7 +76,7 @@ void FastSums::settle(const Tensor& partial, const Tensor& y, const SumSite& sit
   require(partial.count() == y.count() && partial.dtype() == y.dtype(),
           "{}: a partial sum {} {} cannot be converted to {} {}", site.name, name_of(partial.dtype()),
           to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
-  if (partial.phantom() || y.phantom()) return;
+  if (partial.storage() == y.storage() || skips(queue, partial, y)) return;
   const auto* from = static_cast<const std::byte*>(partial.slice().data);
   auto* to = static_cast<std::byte*>(y.slice().data);
   if (from == to) return;
@@ -106,7 +107,7 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
   require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
           "the sums and maxima of {} rows have a wrong number or type: sums {} {}, maxima {} {}", rows,
           to_string(sums.shape()), name_of(sums.dtype()), to_string(maxima.shape()), name_of(maxima.dtype()));
-  if (logits.phantom() || maxima.phantom() || sums.phantom()) return;
+  if (skips(queue, logits, maxima, sums)) return;
   if (queue.device) return queue.device->sum_exponentials(logits, maxima, sums, queue);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
     const T* in = logits.values<T>().data();
@@ -126,7 +127,7 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
 void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, const Queue& queue) {
   require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not into {} of {}",
           total.count(), name_of(total.dtype()));
-  if (losses.phantom() || total.phantom()) return;
+  if (skips(queue, losses, total)) return;
   if (queue.device) return queue.device->add_losses(losses, total, queue);
   visit_floating(losses.dtype(), [&]<class T>(Type<T>) {
     const auto values = losses.values<T>();
@@ -136,7 +137,11 @@ void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, c
 }
 
 void FastSums::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
-  if (std::ranges::any_of(gradients, [](const ScaledSlice& gradient) { return !gradient.values.data; })) return;
+  const auto is_phantom = [](const ScaledSlice& gradient) { return !gradient.values.data; };
+  if (std::ranges::any_of(gradients, is_phantom)) {
+    for (const ScaledSlice& gradient : gradients) queue.note(Work::update, static_cast<double>(gradient.values.bytes()));
+    return;
+  }
   if (queue.device) {
     require(sum.there, "the squares of {} device gradients need a sum in device memory", gradients.size());
     return queue.device->add_squares(gradients, static_cast<double*>(sum.there), queue);

@@ -93,10 +93,19 @@ void check(const UpdateRange& range, std::size_t moments) {
 
 bool is_phantom(const UpdateRange& range) { return !range.weights.data || !range.moments[0].data || !range.gradient.data; }
 
+// The bytes that the update of a range reads and writes.
+double bytes_of(const UpdateRange& range) {
+  std::int64_t bytes = 2 * range.weights.bytes() + range.gradient.bytes() + range.value.bytes();
+  for (const Slice& moment : range.moments) bytes += 2 * moment.bytes();
+  return static_cast<double>(bytes);
+}
+
 // Checks all ranges; returns false if any is phantom (has no storage), so that there is nothing to do.
-bool checked(std::span<const UpdateRange> ranges, std::size_t moments) {
+bool checked(std::span<const UpdateRange> ranges, std::size_t moments, const Queue& queue) {
   for (const UpdateRange& range : ranges) check(range, moments);
-  return std::ranges::none_of(ranges, is_phantom);
+  if (std::ranges::none_of(ranges, is_phantom)) return true;
+  for (const UpdateRange& range : ranges) queue.note(Work::update, bytes_of(range));
+  return false;
 }
 
 constexpr std::int64_t piece = 2048;  // elements at a time, which stay in the L1 cache between update and rounding
@@ -152,13 +161,13 @@ void update(const Rule& rule, std::span<const UpdateRange> ranges, const Queue& 
 }  // namespace
 
 void adamw(const AdamStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
-  if (!checked(ranges, AdamRule::moments)) return;
+  if (!checked(ranges, AdamRule::moments, queue)) return;
   if (queue.device) return queue.device->adamw(step, ranges, queue);
   update(AdamRule{step}, ranges, queue);
 }
 
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
-  if (!checked(ranges, SgdRule::moments)) return;
+  if (!checked(ranges, SgdRule::moments, queue)) return;
   if (queue.device) return queue.device->sgd(step, ranges, queue);
   update(SgdRule{step}, ranges, queue);
 }

@@ -66,7 +66,7 @@ ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw) {
 void Products::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) {
   const auto [m, n, k, nothing] = product_shape(x, w, transposed, bias, y);
-  if (nothing) return;
+  if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
   if (x.dtype() == DType::f64) {
     parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
       reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
@@ -113,7 +113,7 @@ void Products::product_in_panels(const Tensor& x, const Tensor& w, bool transpos
 
 void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
   const auto [m, n, k, nothing] = outer_shape(x, dy, dw);
-  if (nothing) return;
+  if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
   if (x.dtype() == DType::f64) {
     reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
   } else if (matmuls_.supports(x.dtype())) {

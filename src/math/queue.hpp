@@ -11,10 +11,26 @@ namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
 
+// Learns what the kernels would do if their tensors had storage. A kernel on phantom tensors does nothing but note its work.
+// Products and attention are counted in flops, the others in bytes read and written.
+enum class Work : std::uint8_t { product, attention, elements, update };
+inline constexpr std::size_t kinds_of_work = 4;
+
+class Meter {
+ public:
+  virtual ~Meter() = default;
+  virtual void note(Work work, double amount) = 0;
+};
+
 struct Queue {
   int threads = 1;
   const DeviceKernels* device = nullptr;  // null: on the host
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
+  Meter* meter = nullptr;                 // null: nobody asks for the work of kernels on phantom tensors
+
+  void note(Work work, double amount) const {
+    if (meter) meter->note(work, amount);
+  }
 };
 
 // Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and of

@@ -18,7 +18,7 @@ struct Row {
   std::size_t runs = 0;
   ByBlock speed;
   Summary of_speed;
-  double mfu = absent, peak = absent, sent = absent, bubble = absent, loss = absent;
+  double predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, loss = absent;
 
   std::string spread() const { return spread_name(runs == 1, of_speed.has_interval); }
 };
@@ -34,6 +34,8 @@ Row row_of(const std::vector<const Run*>& runs) {
   const Run& first = *runs.front();
   row.peak = largest_peak(first), row.sent = bytes_per_step(first), row.bubble = bubble_share(first),
   row.loss = held_out_loss(first);
+  if (const std::vector<double> tokens = steps("tokens")(first); !tokens.empty())
+    row.predicted = summarize(tokens).median / predicted_step_time(first);
   return row;
 }
 
@@ -83,9 +85,11 @@ std::optional<Figure> layouts(const RecordSet& records) {
   for (const Row& row : rows) kinds.insert(row.spread());
   const std::string spread = spread_names(kinds);
 
-  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread, "relative to the fastest", "MFU", "memory/rank",
-                                      "bytes/step", "bubble", "held-out loss"}),
-                .numbers_first = true};
+  const bool predicts = std::ranges::any_of(rows, [](const Row& row) { return !std::isnan(row.predicted); });
+  std::vector<std::string> columns{"layout", "runs",        "tokens/s",   spread,   "relative to the fastest",
+                                   "MFU",    "memory/rank", "bytes/step", "bubble", "held-out loss"};
+  if (predicts) columns.insert(columns.begin() + 3, "predicted");
+  Figure figure{.numbers = TextTable(columns), .numbers_first = true};
   BarChart chart{.title = "Tokens per second",
                  .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
                  .axis = {.name = "tokens/s, median of the runs"},
@@ -97,10 +101,18 @@ std::optional<Figure> layouts(const RecordSet& records) {
     alike += is_alike, unknown += is_unknown;
     const std::string mark = is_unknown ? "? " : is_alike ? "~ " : "";
     const Summary& speed = row.of_speed;
-    figure.numbers.add({row.label, fmt::format("{}", row.runs), tokens(speed.median), interval(speed),
-                        fmt::format("{}{:.2f}", mark, speed.median / rows.front().of_speed.median),
-                        quantity(row.mfu, Unit::percent), quantity(row.peak, Unit::bytes), quantity(row.sent, Unit::bytes),
-                        quantity(row.bubble, Unit::percent), quantity(row.loss, Unit::plain, 4)});
+    std::vector<std::string> cells{row.label,
+                                   fmt::format("{}", row.runs),
+                                   tokens(speed.median),
+                                   interval(speed),
+                                   fmt::format("{}{:.2f}", mark, speed.median / rows.front().of_speed.median),
+                                   quantity(row.mfu, Unit::percent),
+                                   quantity(row.peak, Unit::bytes),
+                                   quantity(row.sent, Unit::bytes),
+                                   quantity(row.bubble, Unit::percent),
+                                   quantity(row.loss, Unit::plain, 4)};
+    if (predicts) cells.insert(cells.begin() + 3, quantity(row.predicted, Unit::plain, 4));
+    figure.numbers.add(cells);
     chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
   }
   figure.finding = finding_of(rows, alike, unknown, fewest);

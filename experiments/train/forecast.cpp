@@ -1,0 +1,28 @@
+#include "experiments/train/forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "src/base/text.hpp"
+
+namespace chorale::train {
+
+std::string in_words(const StepTime& time) {
+  const double sum = std::accumulate(time.computes.begin(), time.computes.end(), 0.0);
+  return fmt::format("a step takes {}: ranks compute for {} of it on average", human_seconds(time.seconds),
+                     human_seconds(sum / static_cast<double>(time.computes.size())));
+}
+
+void record_forecast(RunRecord& run, const PlanRequest& request) {
+  const StepForecast forecast = forecast_step(request);
+  if (!forecast) return run.log.debug("the time of a step is not predicted: {}", forecast.why_not);
+  run.log.info("predicted by the machine file: {}", in_words(forecast.time));
+  run.recorder->numbers("forecast", "step_time", {"rank"},
+                        std::vector<double>(forecast.time.computes.size(), forecast.time.seconds), "s",
+                        "predicted time of a step");
+  run.recorder->numbers("forecast", "compute_time", {"rank"}, forecast.time.computes, "s",
+                        "predicted time of a step in which the rank computes");
+}
+
+}  // namespace chorale::train

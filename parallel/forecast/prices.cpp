@@ -1,0 +1,29 @@
+#include "parallel/forecast/prices.hpp"
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/forecast/forecast.hpp"
+
+namespace chorale {
+
+double seconds_of(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
+                  DType dtype) {
+  if (!selector.is_calibrated(backend, problem)) return -1;
+  return selector.predict(backend, choice.algorithm, choice.chunks, problem, dtype);
+}
+
+MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts,
+                              int ranks) {
+  const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
+  const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);
+  Schedule sender(pair), receiver(pair.at(1));
+  sender.send(1, input(0, bytes));
+  receiver.recv(0, output(0, bytes));
+  const bool maps = backend_named(backend).maps_memory;
+  const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
+  const Level* const level =
+      forecast::nearest(machine, backend, across_hosts ? "network" : "host", ranks, across_hosts ? 2 : 1);
+  const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
+  return {seconds.value_or(-1), waits};
+}
+
+}  // namespace chorale

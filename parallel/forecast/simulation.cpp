@@ -1,0 +1,190 @@
+#include "parallel/forecast/simulation.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A call of a script on all ranks that take part in it.
+struct Transfer {
+  std::vector<int> ranks;  // of the world
+  std::vector<int> hosts;  // of these ranks, each once
+  int missing = 0;         // ranks that must begin it before it runs
+  double left = 0;         // seconds, if nothing else ran
+  bool runs = false, over = false;
+};
+
+struct RankState {
+  std::size_t next = 0;                // index of the next act
+  double left = 0;                     // seconds of work on a core of its own
+  int waits_for = -1;                  // a transfer
+  std::vector<int> transfers;          // by call of its script
+  std::map<std::string, int> counted;  // calls begun so far, by group, or by pair of ranks
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<const Script*>& scripts, const std::vector<RankGroup>& groups, const forecast::Site& site,
+             const Speeds& speeds)
+      : scripts_(scripts), site_(site), speeds_(speeds), ranks_(scripts.size()), computes_(scripts.size(), 0) {
+    for (const RankGroup& group : groups)
+      for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
+    runnable_.resize(at(std::ranges::max(site.machine_of)) + 1);
+    on_link_.resize(at(std::ranges::max(site.host_of)) + 1);
+  }
+
+  StepTime run() {
+    for (int rank = 0; rank < size(); ++rank) go_on(rank);
+    while (moves_on()) {}
+    for (int rank = 0; rank < size(); ++rank)
+      require(ended(rank), "rank {} waits forever in the simulation of a step", rank);
+    return {now_, computes_};
+  }
+
+ private:
+  int size() const { return static_cast<int>(scripts_.size()); }
+  bool ended(int rank) const { return ranks_[at(rank)].next == scripts_[at(rank)]->acts().size(); }
+  bool computes(int rank) const { return ranks_[at(rank)].left > 0; }
+
+  // Takes the rank's next acts until it has work to do, or must wait.
+  void go_on(int rank) {
+    RankState& state = ranks_[at(rank)];
+    const Script& script = *scripts_[at(rank)];
+    state.waits_for = -1;
+    for (; state.next < script.acts().size(); ++state.next) {
+      const Script::Act& act = script.acts()[state.next];
+      if (act.kind == Script::Act::Kind::begin) {
+        state.transfers.push_back(begin(rank, script.calls()[at(act.call)]));
+      } else if (act.kind == Script::Act::Kind::wait) {
+        const int transfer = state.transfers[at(act.call)];
+        if (transfers_[at(transfer)].over) continue;
+        state.waits_for = transfer;
+        return;
+      } else if (state.left = seconds_of(act.work); state.left > 0) {
+        return;
+      }
+    }
+  }
+
+  double seconds_of(const Amounts& work) const {
+    double seconds = 0;
+    for (std::size_t kind = 0; kind < kinds_of_work; ++kind)
+      if (work[kind] > 0) seconds += work[kind] / speeds_[kind];
+    return seconds;
+  }
+
+  // The k-th call of a group is the same call on all its ranks; so is the k-th message from one rank to another.
+  int begin(int rank, const Script::Call& call) {
+    const RankGroup& group = *groups_.at({rank, call.group});
+    const bool message = call.from >= 0;
+    const std::string kind = message ? call.group + std::to_string(call.from) + ">" + std::to_string(call.to) : call.group;
+    const int number = ranks_[at(rank)].counted[kind]++;
+    const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
+    if (is_new) {
+      Transfer transfer{.left = call.seconds};
+      if (message)
+        transfer.ranks = {group.ranks[at(call.from)], group.ranks[at(call.to)]};
+      else
+        transfer.ranks = group.ranks;
+      std::set<int> hosts;
+      for (const int member : transfer.ranks) hosts.insert(site_.host_of[at(member)]);
+      transfer.hosts.assign(hosts.begin(), hosts.end());
+      transfer.missing = static_cast<int>(transfer.ranks.size());
+      transfers_.push_back(std::move(transfer));
+    }
+    Transfer& transfer = transfers_[at(found->second)];
+    --transfer.missing;
+    const bool sender_alone = message && !call.waits && transfer.ranks[0] == rank;
+    if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone))
+      transfer.runs = true, running_.push_back(found->second);
+    return found->second;
+  }
+
+  // How many ranks want a core of each machine, and how many calls use each host's link.
+  void count() {
+    std::ranges::fill(runnable_, 0), std::ranges::fill(on_link_, 0);
+    std::vector<bool> busy(ranks_.size(), false);
+    for (int rank = 0; rank < size(); ++rank) busy[at(rank)] = computes(rank);
+    for (const int t : running_) {
+      const Transfer& transfer = transfers_[at(t)];
+      if (transfer.hosts.size() > 1)
+        for (const int host : transfer.hosts) ++on_link_[at(host)];
+      else
+        for (const int rank : transfer.ranks) busy[at(rank)] = true;
+    }
+    for (int rank = 0; rank < size(); ++rank)
+      if (busy[at(rank)]) ++runnable_[at(site_.machine_of[at(rank)])];
+  }
+
+  double core_of(int machine) const { return std::min(1.0, static_cast<double>(site_.cores) / runnable_[at(machine)]); }
+
+  // Seconds of the call's own time that pass in a second. The price of a call on one host already counts that its own ranks
+  // share cores.
+  double speed_of(const Transfer& transfer) const {
+    if (transfer.hosts.size() > 1) {
+      int most = 1;
+      for (const int host : transfer.hosts) most = std::max(most, on_link_[at(host)]);
+      return 1.0 / most;
+    }
+    const double alone = std::min(1.0, static_cast<double>(site_.cores) / static_cast<double>(transfer.ranks.size()));
+    return core_of(site_.machine_of[at(transfer.ranks[0])]) / alone;
+  }
+
+  // Advances the time until some work or call is over. False if nothing runs.
+  bool moves_on() {
+    count();
+    double step = std::numeric_limits<double>::infinity();
+    for (int rank = 0; rank < size(); ++rank)
+      if (computes(rank)) step = std::min(step, ranks_[at(rank)].left / core_of(site_.machine_of[at(rank)]));
+    for (const int t : running_) step = std::min(step, transfers_[at(t)].left / speed_of(transfers_[at(t)]));
+    if (step == std::numeric_limits<double>::infinity()) return false;
+    now_ += step;
+    constexpr double nothing = 1e-12;  // seconds: what rounding may leave over
+    std::vector<int> free;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (!computes(rank)) continue;
+      RankState& state = ranks_[at(rank)];
+      computes_[at(rank)] += step;
+      state.left -= step * core_of(site_.machine_of[at(rank)]);
+      if (state.left <= nothing) state.left = 0, ++state.next, free.push_back(rank);
+    }
+    std::vector<int> over;
+    for (const int t : running_) {
+      Transfer& transfer = transfers_[at(t)];
+      transfer.left -= step * speed_of(transfer);
+      if (transfer.left <= nothing) transfer.over = true, over.push_back(t);
+    }
+    std::erase_if(running_, [&](int t) { return transfers_[at(t)].over; });
+    for (const int t : over)
+      for (const int rank : transfers_[at(t)].ranks)
+        if (ranks_[at(rank)].waits_for == t) ++ranks_[at(rank)].next, free.push_back(rank);
+    for (const int rank : free) go_on(rank);
+    return true;
+  }
+
+  const std::vector<const Script*>& scripts_;
+  const forecast::Site& site_;
+  const Speeds& speeds_;
+  std::vector<RankState> ranks_;
+  std::vector<double> computes_;
+  std::map<std::pair<int, std::string>, const RankGroup*> groups_;
+  std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
+  std::vector<Transfer> transfers_;
+  std::vector<int> running_, runnable_, on_link_;  // transfers; by machine; by host
+  double now_ = 0;
+};
+
+}  // namespace
+
+StepTime simulate(const std::vector<const Script*>& scripts, const std::vector<RankGroup>& groups,
+                  const forecast::Site& site, const Speeds& speeds) {
+  return Simulation(scripts, groups, site, speeds).run();
+}
+
+}  // namespace chorale

@@ -1,0 +1,60 @@
+#include "parallel/forecast/step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collectives/forecast/forecast.hpp"
+
+namespace chorale {
+namespace {
+
+// Emulated hosts share the cores of one machine.
+forecast::Site site_of(const Machine& machine, const std::vector<int>& hosts, int ranks) {
+  forecast::Site site = forecast::Site::one_host(ranks, machine.cores);
+  if (hosts.empty()) return site;
+  site.host_of = hosts;
+  const auto shares = [](const Level& level) { return level.shared_cores; };
+  if (std::ranges::none_of(machine.levels, shares)) site.machine_of = hosts;
+  return site;
+}
+
+std::string unpriced(const Script& script) {
+  for (const Script::Call& call : script.calls())
+    if (call.seconds < 0) return fmt::format("no price of the calls of {}", call.group);
+  return "";
+}
+
+}  // namespace
+
+std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks) {
+  const ComputeRates* best = nullptr;
+  const auto far = [&](const ComputeRates& rates) { return std::abs(std::log(static_cast<double>(rates.ranks) / ranks)); };
+  for (const ComputeRates& rates : machine.computes)
+    if (rates.type == name_of(compute) && (!best || far(rates) < far(*best))) best = &rates;
+  if (!best) return std::nullopt;
+  return Speeds{best->product, best->attention, best->elements, best->update};
+}
+
+StepForecast forecast_step(const PlanRequest& request) {
+  const Layout& layout = request.layout;
+  const int ranks = static_cast<int>(layout.ranks());
+  if (request.options.device) return {{}, "times on GPUs are not predicted"};
+  if (request.options.numerics != "fast") return {{}, "only fast numerics are predicted"};
+  if (layout.ranks() > forecast::most_ranks)
+    return {{}, fmt::format("{} ranks are more than {}", layout.ranks(), forecast::most_ranks)};
+  const Machine machine = request.selector ? request.selector->machine() : Machine{};
+  const auto speeds = speeds_of(machine, request.options.compute, ranks);
+  if (!speeds) return {{}, fmt::format("the machine file has no compute rates of {}", name_of(request.options.compute))};
+  std::vector<Script> stages;
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
+    stages.push_back(script_of(request, rank_of_stage(layout, stage)));
+    if (const std::string why_not = unpriced(stages.back()); !why_not.empty()) return {{}, why_not};
+  }
+  std::vector<const Script*> scripts;
+  for (int rank = 0; rank < ranks; ++rank) scripts.push_back(&stages[static_cast<std::size_t>(stage_of(layout, rank))]);
+  return {simulate(scripts, groups_of(layout), site_of(machine, request.hosts, ranks), *speeds), ""};
+}
+
+}  // namespace chorale

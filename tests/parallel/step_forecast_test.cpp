@@ -1,0 +1,97 @@
+// The predicted time of a step follows from the work that kernels note, from the rates of the machine file and from the
+// prices of its calls.
+#include "parallel/forecast/step.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/parallel/small_training.hpp"
+
+namespace chorale::test {
+namespace {
+
+Machine machine() {
+  Machine m{.signature = machine_signature(), .cores = 2};
+  m.computes.push_back({.type = "f32", .ranks = 2, .product = 1e9, .attention = 5e8, .elements = 1e9, .update = 2e9});
+  Level level{.backend = "ucx", .ranks = 2};
+  level.prices = {{"latency", {1e-6}}, {"cross", {1e9, 1e9, 1e9, 1e9, 1e9}}, {"copy", {1e9}}};
+  Level network = level;
+  network.span = "network", network.hosts = 2, network.prices["link"] = {1e6};
+  m.levels = {level, network};
+  return m;
+}
+
+PlanRequest request(const char* layout, int ranks, std::vector<int> hosts = {}, const Machine& prices = machine()) {
+  TrainingOptions options = small();
+  options.micro_batch = 2;
+  PlanRequest r{.options = options, .layout = parse_layout(layout, ranks)};
+  r.backends = {{"", "ucx"}};
+  r.selector = std::make_shared<const Selector>(TuningTable{}, prices);
+  r.hosts = std::move(hosts);
+  return r;
+}
+
+double amount(const Amounts& work, Work kind) { return work[static_cast<std::size_t>(kind)]; }
+
+}  // namespace
+
+TEST_CASE("the work of a step's products and of attention follows from the model's shape") {
+  const PlanRequest one = request("dp1", 1);
+  const ModelShape& shape = one.options.shape;
+  const Amounts work = script_of(one, 0).total();
+  const double tokens = static_cast<double>(one.options.global_batch * shape.sequence);
+  const std::int64_t matrices = shape.layers * 12 * shape.width * shape.width + shape.vocabulary * shape.width;
+  CHECK(amount(work, Work::product) == Approx(6.0 * static_cast<double>(matrices) * tokens));
+  // Seven products in all: the backward pass computes the scores again. Causal attention needs half of each.
+  const double one_product = static_cast<double>(shape.layers * shape.sequence * shape.width) * tokens;
+  CHECK(amount(work, Work::attention) == Approx(7 * one_product));
+  CHECK(amount(work, Work::elements) > 0);
+  // AdamW reads and writes a weight and two moments, and reads the gradient, all f32; the norm reads the gradient again.
+  CHECK(amount(work, Work::update) == Approx(32.0 * static_cast<double>(shape.parameters())));
+}
+
+TEST_CASE("one rank takes the time of its work, and replicas the time of their calls as well") {
+  const PlanRequest one = request("dp1", 1);
+  const Amounts work = script_of(one, 0).total();
+  const double alone = amount(work, Work::product) / 1e9 + amount(work, Work::attention) / 5e8 +
+                       amount(work, Work::elements) / 1e9 + amount(work, Work::update) / 2e9;
+  CHECK(forecast_step(one).time.seconds == Approx(alone));
+  const double here = forecast_step(request("dp2", 2)).time.seconds;
+  const double across = forecast_step(request("dp2", 2, {0, 1})).time.seconds;
+  const double bytes = 4.0 * static_cast<double>(one.options.shape.parameters());
+  CHECK(here < across);
+  CHECK(across > bytes / 1e6);  // an all_reduce on two ranks sends each gradient once
+  CHECK(across < 1.1 * bytes / 1e6 + alone);
+}
+
+TEST_CASE("more replicas compute faster until they outnumber the cores") {
+  const double one = forecast_step(request("dp1", 1)).time.seconds, two = forecast_step(request("dp2", 2)).time.seconds;
+  const StepTime four = forecast_step(request("dp4", 4)).time;
+  CHECK(two < 0.7 * one);
+  CHECK(four.seconds > 0.9 * two);
+  CHECK(four.computes.size() == 4);
+}
+
+TEST_CASE("a pipeline overlaps its stages, and every schedule is predicted") {
+  for (const auto& [layout, ranks] : std::initializer_list<std::pair<const char*, int>>{
+           {"pp2", 2}, {"pp2.gpipe", 2}, {"pp2.zb-h1", 2}, {"dp4.z3", 4}, {"dp2.tp2.pp2.z1.sp", 8}, {"dp2.z2.tp2", 4}}) {
+    INFO(layout);
+    const StepForecast forecast = forecast_step(request(layout, ranks));
+    CHECK(forecast.why_not == "");
+    CHECK(forecast.time.seconds > 0);
+  }
+  CHECK(forecast_step(request("pp2", 2)).time.seconds < 0.9 * forecast_step(request("pp2.naive", 2)).time.seconds);
+}
+
+TEST_CASE("a step without all its prices is not predicted, and the reason is named") {
+  CHECK_THAT(forecast_step(request("dp1", 1, {}, {})).why_not, says("no compute rates of f32"));
+  Machine no_network = machine();
+  no_network.levels.pop_back();
+  CHECK_THAT(forecast_step(request("dp2", 2, {0, 1}, no_network)).why_not, says("no price of the calls of dp"));
+  PlanRequest exact = request("dp1", 1);
+  exact.options.numerics = "exact";
+  CHECK_THAT(forecast_step(exact).why_not, says("only fast numerics"));
+  PlanRequest many = request("dp64", 64);
+  many.options.global_batch = 128;
+  CHECK_THAT(forecast_step(many).why_not, says("64 ranks are more than 63"));
+}
+
+}  // namespace chorale::test
