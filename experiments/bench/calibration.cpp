@@ -27,6 +27,7 @@ namespace chorale::bench {
 namespace {
 
 constexpr double most_stalled = 4;
+constexpr std::size_t fewest_beats = 10;  // with fewer, none can be called usual
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
 // The ranks' hosts and machines. Emulated hosts run on one kernel, and share its cores.
@@ -143,7 +144,7 @@ SumRate measure_sum(DType dtype, Clock& clock) {
 std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
                              const std::function<bool()>& tick) {
   const std::string& backend = series.at(0).row.backend;
-  const bool can_compare = hosts_of(site) == 1 && !site.crowded();
+  const bool can_compare = hosts_of(site) == 1 && !site.crowded() && series.size() >= fewest_beats;
   std::vector<double> beats;
   for (const Series& one : series) beats.push_back(one.beat);
   const double usual = usual_beat(std::move(beats));

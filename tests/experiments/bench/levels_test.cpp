@@ -54,6 +54,20 @@ TEST_CASE("calls before which the cores had another distance do not count") {
   }
 }
 
+TEST_CASE("of few calls all count, because none of their distances can be called usual") {
+  const Site site = Site::one_host(2, 2);
+  const auto measured = [&](double beat, std::size_t most) {
+    return series_of("shm", site, beat, most,
+                     [&](const auto& ranks) { return forecast::mapped(ranks, 4, site, typical(1)); });
+  };
+  std::vector<Series> all = measured(0.65e-6, 5);
+  for (const Series& near : measured(0.2e-6, 4)) all.push_back(near);
+  const std::vector<Level> levels = levels_of(all, site, {}, go_on);
+  REQUIRE(levels.size() == 1);
+  CHECK(levels[0].rows == 9);
+  CHECK(levels[0].beat == Level{}.beat);
+}
+
 TEST_CASE("with several hosts, the prices within a host are those of an earlier run on one host") {
   Site site = Site::one_host(4, 4);
   site.host_of = {0, 0, 1, 1}, site.machine_of = site.host_of;
