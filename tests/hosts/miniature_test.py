@@ -74,8 +74,9 @@ class MiniatureOnHosts(WithScripts):
 
     def test_an_interruption_ends_everything(self):
         program = self.script("program", "echo started", "sleep 987654321")
-        process = spawn([miniature, "45s", program, "touch", f"{self.folder}/main"], stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT)
+        # These tests may run in the background of a shell, where SIGINT is ignored, and bash cannot catch it then.
+        process = spawn(["env", "--default-signal=INT", miniature, "45s", program, "touch", f"{self.folder}/main"],
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
         def commands():  # of all processes that were started with the program's name
             found = []
