@@ -84,18 +84,19 @@ class PlanCommand final : public Command {
     }
     const TrainingOptions& o = request_.options;
     if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
-    if (format_ == "text")
+    if (format_ == "text") {
+      const StepForecast forecast = forecast_step(request_);
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n"
+          "time {}\n\n"
           "replica 0, shard 0 of each stage; columns params to states: bytes held after a step; "
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
-          o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
-    const StepForecast forecast = forecast_step(request_);
-    if (format_ == "text")
-      fmt::print("time {}\n\n", forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
-                                         : "not predicted: " + forecast.why_not);
+          o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
+          forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
+                   : "not predicted: " + forecast.why_not);
+    }
     fmt::print("{}", memory.print(format_));
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));

@@ -173,7 +173,7 @@ Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
   int call = -1;
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
-    const MessagePrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to), size_);
+    const MessagePrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
     call = script_->begin({name_, from, to, price.seconds, price.waits});
   }
   return {*this, Request(), x, x, call};

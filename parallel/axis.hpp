@@ -113,7 +113,7 @@ class Axis {
   struct Sent {
     std::int64_t bytes = 0, crossing = 0;
   };
-  // What this rank would send in the call; with a script, also the call's price.
+  // What this rank would send in the call. If there is a script, also the price of the call.
   struct Foreseen {
     Sent sent;
     double seconds = -1;

@@ -16,8 +16,8 @@ namespace chorale {
 
 std::vector<AxisOrder> orders_of(const Layout& layout);  // of all axes with more than one rank; the usual order is the first
 
-// What one rank of a group sends to the next rank in a step, by the group's name ("dp", "ends"). In bytes, or any other unit
-// of cost.
+// The bytes that one rank of a group sends to the next rank in a step. The key is the group's name ("dp", "ends"). Any other
+// unit of cost may take the place of bytes.
 using SentByGroup = std::map<std::string, double>;
 // The bytes of a step with ring algorithms, as a mean over the stages that have such a group.
 SentByGroup sent_in_a_step(const PlanRequest& request);

@@ -167,7 +167,7 @@ RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(reque
 Script script_of(const PlanRequest& request, int rank) {
   Script script;
   Pretence(request, rank, &script).step();
-  script.end();
+  script.settle();
   return script;
 }
 

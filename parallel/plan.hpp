@@ -45,7 +45,7 @@ struct RankPlan {
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
-// What the rank does in a step, with the prices of its calls by the machine file of request.selector.
+// The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
 Script script_of(const PlanRequest& request, int rank);
 // The error for too little memory. A suite records it as the layout's result, not as a mistake in its options. All ranks of
 // a run throw this error together, so MPI can be finalized.

@@ -93,9 +93,9 @@ void print(const Level& level) {
              level.rows, within(level.error), within(level.error_95));
 }
 
-// What is known before the fit: prices within a host, from a run on one host, and up to which length backend shm+ucx carries
-// messages in their notices. If that backend was not measured on one host, but shm was, its prices stand in: a message is a
-// step, and its receiver copies it once.
+// The prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on one host.
+// Backend shm+ucx carries messages up to a fixed length in their notices. If it was not measured on one host, the prices of
+// shm stand in: a message is then a step, and its receiver copies it once.
 forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
   forecast::Known known;
   const bool is_near = backend == "shm+ucx";

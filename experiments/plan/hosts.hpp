@@ -1,5 +1,5 @@
-// What `chorale plan --hosts 2,2` adds. The ranks sit on these hosts, and the order of axes, the backends and the algorithms
-// are those that a run there would choose. A table shows how many bytes cross hosts.
+// Plans for several hosts, as in `chorale plan --hosts 2,2`. The plan chooses the order of axes, the backends and the
+// algorithms that a run on these hosts would choose. A table shows how many bytes cross hosts.
 //
 //   stage  axis  bytes    across hosts        sent in a step by all ranks of a stage
 //   0      dp    84.9 MB  42.5 MB

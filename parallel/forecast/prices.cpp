@@ -11,8 +11,7 @@ double seconds_of(const Selector& selector, const std::string& backend, const Ch
   return selector.predict(backend, choice.algorithm, choice.chunks, problem, dtype);
 }
 
-MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts,
-                              int ranks) {
+MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
   const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
   const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);
   Schedule sender(pair), receiver(pair.at(1));
@@ -20,8 +19,7 @@ MessagePrice price_of_message(const Machine& machine, const std::string& backend
   receiver.recv(0, output(0, bytes));
   const bool maps = backend_named(backend).maps_memory;
   const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
-  const Level* const level =
-      forecast::nearest(machine, backend, across_hosts ? "network" : "host", ranks, across_hosts ? 2 : 1);
+  const Level* const level = forecast::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
   const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
   return {seconds.value_or(-1), waits};
 }

@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-// Of a collective with the chosen algorithm.
+// The price of a collective that runs the chosen algorithm.
 double seconds_of(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                   DType dtype);
 
@@ -13,8 +13,6 @@ struct MessagePrice {
   bool waits = true;  // long messages move only when both ends have begun
 };
 
-// Of a message between two ranks of a group of `ranks`.
-MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts,
-                              int ranks);
+MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);
 
 }  // namespace chorale

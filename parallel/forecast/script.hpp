@@ -1,5 +1,6 @@
-// What one rank does in a training step, in order. A plan (plan.hpp) records it while the code of Training runs on phantom
-// tensors: kernels note their work, pretending axes note their calls. simulation.hpp then says how long it takes.
+// The script of a training step: the work and the calls of one rank, in order. A plan (plan.hpp) records the script while it
+// runs the code of Training on phantom tensors. Kernels note their work, and pretending axes note their calls. The time of
+// the step is simulated from the scripts of all ranks (simulation.hpp).
 //
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
@@ -32,7 +33,7 @@ class Script final : public Meter {
   void note(Work work, double amount) override;
   int begin(const Call& call);  // returns its number
   void wait(int call);
-  void end() { settle(); }  // after the step
+  void settle();  // writes down the work since the last act: also after the step
   void clear() { acts_.clear(), calls_.clear(), since_ = {}; }
 
   const std::vector<Act>& acts() const { return acts_; }
@@ -40,7 +41,6 @@ class Script final : public Meter {
   Amounts total() const;  // work of the whole step
 
  private:
-  void settle();  // writes down the work since the last act
   std::vector<Act> acts_;
   std::vector<Call> calls_;
   Amounts since_{};

@@ -182,7 +182,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   }
 }
 
-// What all ranks together send on an axis.
+// The bytes that all ranks send on this axis, added up.
 Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
   Account::Entry sum;
   for (int rank = 0; rank < request.layout.ranks(); ++rank)

@@ -11,7 +11,7 @@ constexpr Speeds one_each{1, 1, 1, 1};
 Script works(double seconds) {
   Script script;
   script.note(Work::product, seconds);
-  script.end();
+  script.settle();
   return script;
 }
 
@@ -26,7 +26,7 @@ Script overlapped(double work, double call) {
   const int number = script.begin({.group = "dp", .seconds = call});
   script.note(Work::product, work);
   script.wait(number);
-  script.end();
+  script.settle();
   return script;
 }
 
@@ -65,11 +65,11 @@ TEST_CASE("a short message moves at once, a long one when both ends have begun i
     Script sender, receiver;
     sender.begin({"pp", 0, 1, 2, waits});
     sender.note(Work::product, 5);
-    sender.end();
+    sender.settle();
     receiver.note(Work::product, 3);
     receiver.wait(receiver.begin({"pp", 0, 1, 2, waits}));
     receiver.note(Work::product, 4);
-    receiver.end();
+    receiver.settle();
     return of_two(sender, receiver, {{0, 1}, {0, 1}, 1}, {{"pp", "pp", {0, 1}}}).seconds;
   };
   CHECK(message(false) == Approx(7));

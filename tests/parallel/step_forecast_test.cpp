@@ -70,7 +70,7 @@ TEST_CASE("more replicas compute faster until they outnumber the cores") {
   CHECK(four.computes.size() == 4);
 }
 
-TEST_CASE("a pipeline overlaps its stages, and every schedule is predicted") {
+TEST_CASE("a pipeline overlaps its stages, and layouts of several axes are predicted") {
   for (const auto& [layout, ranks] : std::initializer_list<std::pair<const char*, int>>{
            {"pp2", 2}, {"pp2.gpipe", 2}, {"pp2.zb-h1", 2}, {"dp4.z3", 4}, {"dp2.tp2.pp2.z1.sp", 8}, {"dp2.z2.tp2", 4}}) {
     INFO(layout);
