@@ -1,0 +1,158 @@
+#include "src/math/routing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "src/math/kernel.hpp"
+#include "src/math/router.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace routing;
+
+// Drops what exceeds the capacity, sequence by sequence.
+template <class T>
+void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, T* weights, std::int32_t* places,
+          int threads) {
+  const std::int64_t choices = rule.sequence * rule.chosen, most = rule.most_of_expert();
+  parallel_for(threads, tokens / rule.sequence, [&](std::int64_t first, std::int64_t last) {
+    std::vector<std::vector<std::int32_t>> takes(static_cast<std::size_t>(rule.experts));  // choices by expert
+    for (std::int64_t sequence = first; sequence < last; ++sequence) {
+      for (auto& list : takes) list.clear();
+      for (std::int64_t i = sequence * choices; i < (sequence + 1) * choices; ++i)
+        takes[static_cast<std::size_t>(chosen[i])].push_back(static_cast<std::int32_t>(i));
+      for (auto& list : takes) {
+        if (std::ssize(list) <= most) continue;
+        best_first(list, most, weights);
+        for (auto dropped = list.begin() + most; dropped != list.end(); ++dropped)
+          weights[*dropped] = 0, places[*dropped] = -1;
+      }
+    }
+  });
+}
+
+// Numbers the rows of all choices that were not dropped, by (expert, token). Returns the counts.
+std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf,
+                                      const std::int32_t* chosen, std::int32_t* places) {
+  const std::int64_t k = rule.chosen, leaves = (tokens + leaf - 1) / leaf;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * leaves));
+  const auto list = [&](std::int64_t i) { return static_cast<std::size_t>(chosen[i] * leaves + i / k / leaf); };
+  for (std::int64_t i = 0; i < tokens * k; ++i)
+    if (places[i] >= 0) ++counts[list(i)];
+  std::vector<std::int64_t> next(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), std::int64_t{0});
+  for (std::int64_t i = 0; i < tokens * k; ++i)
+    if (places[i] >= 0) places[i] = static_cast<std::int32_t>(next[list(i)]++);
+  return counts;
+}
+
+}  // namespace
+
+void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
+  require(logits.shape().size() == 2 && logits.dim(1) == rule.experts && logits.dtype() == statistic_of(logits.dtype()),
+          "a router of {} experts expects logits of that many columns in f32 or f64, got {} of {}", rule.experts,
+          to_string(logits.shape()), name_of(logits.dtype()));
+  require(logits.dim(0) * rule.chosen <= std::numeric_limits<std::int32_t>::max(),
+          "{} tokens with {} experts each have more choices than fit in an i32", logits.dim(0), rule.chosen);
+  require((rule.capacity == 0 && rule.balance == 0) || (rule.sequence > 0 && logits.dim(0) % rule.sequence == 0),
+          "with a capacity or a balance loss {} tokens must be whole sequences of {}", logits.dim(0), rule.sequence);
+}
+
+void RoutingRule::check() const {
+  if (experts < 1 || chosen < 1 || chosen > experts)
+    usage_error("a token must choose between one and all experts",
+                fmt::format("it chooses {} of {} experts", chosen, experts),
+                "give --moe-router-topk a value from 1 to --num-experts");
+  if (groups < 1 || experts % groups != 0)
+    usage_error("the experts do not divide into groups of equal size", fmt::format("{} experts, {} groups", experts, groups),
+                "give --moe-router-num-groups a divisor of --num-experts");
+  if (groups_chosen < 1 || groups_chosen > groups || groups_chosen * (experts / groups) < chosen)
+    usage_error("the chosen groups must have enough experts",
+                fmt::format("a token chooses {} experts from {} of {} groups with {} experts each", chosen, groups_chosen,
+                            groups, experts / groups),
+                "change --moe-router-group-topk or --moe-router-topk");
+  if (!(capacity >= 0) || !std::isfinite(capacity))
+    usage_error("the capacity of an expert cannot be negative", fmt::format("the factor is {}", capacity),
+                "give --moe-expert-capacity-factor a positive number, or 0 to drop nothing");
+  if (!(scale > 0) || !std::isfinite(scale))
+    usage_error("the factor of the experts' weights must be positive", fmt::format("it is {}", scale),
+                "change --moe-router-topk-scaling-factor");
+  if (!(balance >= 0) || !std::isfinite(balance) || !(z >= 0) || !std::isfinite(z))
+    usage_error("the router's losses need coefficients that are not negative", fmt::format("balance {}, z {}", balance, z),
+                "change --moe-aux-loss-coeff or --moe-z-loss-coeff");
+}
+
+// The product may be rounded up past an integer, which must not add a row.
+std::int64_t RoutingRule::most_of_expert() const {
+  if (capacity == 0) return sequence;
+  const double rows =
+      capacity * static_cast<double>(chosen) * static_cast<double>(sequence) / static_cast<double>(experts) * (1 - 1e-12);
+  return static_cast<std::int64_t>(std::min(std::ceil(rows), static_cast<double>(sequence)));
+}
+
+std::int64_t RoutingRule::most_rows(std::int64_t tokens) const {
+  if (capacity == 0) return tokens * chosen;
+  return tokens / sequence * std::min(sequence * chosen, experts * most_of_expert());
+}
+
+Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue) {
+  rule.check();
+  check_logits(logits, rule);
+  require(leaf > 0 && (rule.capacity == 0 || rule.sequence % leaf == 0),
+          "leaves of {} tokens do not divide a sequence of {}", leaf, rule.sequence);
+  const std::int64_t tokens = logits.dim(0), k = rule.chosen;
+  const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
+  Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}};
+  if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
+    routing.counts = balanced_counts(rule, tokens, leaf);
+    return routing;
+  }
+  refuse_device(queue);
+  std::int32_t *chosen = routing.chosen.values<std::int32_t>().data(),
+               *places = routing.places.values<std::int32_t>().data();
+  std::fill_n(places, tokens * k, 0);
+  visit_logits(logits, [&]<class T>(Type<T>) {
+    const T* in = logits.values<T>().data();
+    T* weights = routing.weights.values<T>().data();
+    parallel_for(queue.threads, tokens, [&](std::int64_t first, std::int64_t last) {
+      Router<T> router(rule);
+      for (std::int64_t t = first; t < last; ++t) {
+        router.set_scores(in + t * rule.experts);
+        router.choose(chosen + t * k);
+        router.weigh(chosen + t * k, weights + t * k);
+        for (std::int64_t j = 0; j < k; ++j) weights[t * k + j] *= static_cast<T>(rule.scale);
+      }
+    });
+    if (rule.capacity > 0) drop(rule, tokens, chosen, weights, places, queue.threads);
+  });
+  routing.counts = number_rows(rule, tokens, leaf, chosen, places);
+  return routing;
+}
+
+std::vector<std::int64_t> balanced_counts(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf) {
+  const std::int64_t experts = rule.experts, leaves = (tokens + leaf - 1) / leaf;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts * leaves));
+  // How many of the first `end` choices fall on expert e.
+  const auto before = [&](std::int64_t end, std::int64_t e) { return (end - e + experts - 1) / experts; };
+  for (std::int64_t e = 0; e < experts; ++e) {
+    std::int64_t room = tokens;  // rows that the expert may still take of this sequence
+    for (std::int64_t l = 0; l < leaves; ++l) {
+      if (rule.capacity > 0 && l * leaf % rule.sequence == 0) room = rule.most_of_expert();
+      const std::int64_t first = l * leaf, last = std::min(first + leaf, tokens);
+      const std::int64_t rows = std::min(room, before(last * rule.chosen, e) - before(first * rule.chosen, e));
+      counts[static_cast<std::size_t>(e * leaves + l)] = rows;
+      room -= rows;
+    }
+  }
+  return counts;
+}
+
+void refuse_device(const Queue& queue) {
+  if (queue.device)
+    usage_error("experts run on the host only, so far", "this rank computes on a CUDA device", "use --device cpu");
+}
+
+}  // namespace chorale

@@ -1,0 +1,84 @@
+// The router of a mixture of experts (Shazeer et al. 2017): which k of E experts each token uses, and with which weights.
+//
+//   logits [T,E] ─ scores ─ best k ─ weights ─ drops ─▶ chosen, weights, places [T,k]       slots.hpp moves the rows
+//
+//   T = 4, E = 3, k = 2       chosen    places       rows: sorted by (expert, token)
+//      token 0                 0 2       0 4         row 0: token 0 of expert 0
+//      token 1                 1 2       2 5         row 1: token 2 of expert 0
+//      token 2                 0 1       1 3         row 2: token 1 of expert 1 …
+//      token 3                 1 2      −1 6         expert 1 takes only 2 tokens, so it dropped token 3
+//
+// The definition mentions no layout and no micro-batch. The choices of a token depend only on its own logits. Drops and the
+// balance loss depend on its sequence.
+//
+//   score of expert e                                 weight of a chosen expert
+//   softmax_of_chosen   l_e                           softmax over the k chosen logits: Mixtral. Qwen3-MoE's softmax over
+//                                                     all experts, divided by its sum over the chosen, is the same number
+//   softmax             softmax over all E logits     the score
+//   sigmoid             σ(l_e)                        the score divided by the sum of the k chosen scores: DeepSeek-V3
+//
+// A token chooses the k experts with the highest scores; of equal scores the smaller expert wins. NaN counts as the highest
+// score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are in ascending order. For
+// k = 1 a sigmoid is not divided. softmax_of_chosen is then always 1, and only the two losses below train its router.
+//
+// Groups (DeepSeek-V3): neighboring experts form groups. A group's score is the sum of its best k / groups_chosen scores. A
+// token chooses only among the experts of its best `groups_chosen` groups.
+//
+// Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. It drops those with the lowest
+// weights; of equal weights the later token. A dropped choice has the weight 0 and no row.
+//
+// Two losses belong to the summed loss of the step, which is divided by the number of its tokens:
+//
+//   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that fell on expert e, before drops,
+//                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
+//   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
+//
+// Logits, weights and their gradients are f32 (f64 in tests that compute in f64). Cost per token: E exponentials and a
+// partial sort of E scores.
+#pragma once
+#include <vector>
+
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+enum class RouterScore : std::uint8_t { softmax_of_chosen, softmax, sigmoid };
+
+struct RoutingRule {
+  std::int64_t experts = 1, chosen = 1;  // E, k
+  RouterScore score = RouterScore::softmax_of_chosen;
+  double scale = 1;
+  std::int64_t groups = 1, groups_chosen = 1;
+  double capacity = 0;        // the factor; 0: nothing is dropped
+  std::int64_t sequence = 1;  // s
+  double balance = 0, z = 0;  // coefficients of the two losses
+
+  void check() const;                                 // throws a usage error for impossible values
+  std::int64_t most_of_expert() const;                // C, the most rows of one expert from one sequence; without capacity s
+  std::int64_t most_rows(std::int64_t tokens) const;  // of all experts together; without capacity every routing has as many
+};
+
+// The routing of the T tokens of a micro-batch. A leaf is a fixed number of consecutive tokens of a sequence.
+struct Routing {
+  Tensor chosen;                     // i32 [T,k]: experts, ascending within a token
+  Tensor weights;                    // [T,k] in the type of the logits; 0 where dropped
+  Tensor places;                     // i32 [T,k]: the row in the list sorted by (expert, token); −1 where dropped
+  std::vector<std::int64_t> counts;  // [E, leaves]: the rows of each expert that come from each leaf
+};
+
+// Allocates the tensors in `memory` as activations; their sizes depend on T and k only. `leaf` is in tokens. With a capacity
+// or a balance loss, the tokens must be whole sequences. If the logits are phantom, the counts are balanced_counts().
+Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue);
+
+// The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
+// ignored where a choice was dropped. `factor` multiplies the gradients of the two losses. dlogits may be logits.
+void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
+                      const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue);
+
+// The counts [E, leaves] of a balanced routing, which plans assume: the choices of all tokens, in order, fall on the experts
+// 0, 1, … E − 1, 0, 1, …
+std::vector<std::int64_t> balanced_counts(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf);
+
+void refuse_device(const Queue& queue);  // throws a usage error on a device: the kernels for experts run on the host only
+
+}  // namespace chorale
