@@ -71,6 +71,9 @@ struct Call {
   int root = 0;
   Counts counts = {};  // sizes of uneven blocks, one per rank; empty: cut evenly. Read before run or start returns
   Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` are those of the sent blocks
+  // For an all_to_all with counts, if every rank knows the counts of all ranks: rank r sends everybodys[r · size + s]
+  // elements to rank s. Without them, shm and nccl exchange counts before each call. With them, the call is never in place.
+  Counts everybodys = {};
 };
 
 // A collective in flight. Its buffers must not be touched until it is over.
@@ -173,8 +176,8 @@ class Communicator {
   void scatter(Slice input, Slice output, int root, Counts counts = {}) {
     run({Collective::scatter, input, output, Redop::sum, root, counts});
   }
-  void all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}) {
-    run({Collective::all_to_all, input, output, Redop::sum, 0, given, taken});
+  void all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}, Counts everybodys = {}) {
+    run({Collective::all_to_all, input, output, Redop::sum, 0, given, taken, everybodys});
   }
   void barrier() { run({Collective::barrier}); }
 
@@ -199,8 +202,8 @@ class Communicator {
   Request start_scatter(Slice input, Slice output, int root, Counts counts = {}) {
     return start({Collective::scatter, input, output, Redop::sum, root, counts});
   }
-  Request start_all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}) {
-    return start({Collective::all_to_all, input, output, Redop::sum, 0, given, taken});
+  Request start_all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}, Counts everybodys = {}) {
+    return start({Collective::all_to_all, input, output, Redop::sum, 0, given, taken, everybodys});
   }
   Request start_barrier() { return start({Collective::barrier}); }
 

@@ -13,6 +13,19 @@ namespace {
 
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
+// The rows of a key (see everybodys_counts) of a call that is in place on no rank.
+std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
+  const auto p = static_cast<std::size_t>(size);
+  std::vector<std::int64_t> rows;
+  rows.reserve(p * (2 * p + 1));
+  for (std::size_t rank = 0; rank < p; ++rank) {
+    for (std::size_t to = 0; to < p; ++to) rows.push_back(everybodys[rank * p + to]);
+    for (std::size_t from = 0; from < p; ++from) rows.push_back(everybodys[from * p + rank]);
+    rows.push_back(0);
+  }
+  return rows;
+}
+
 }  // namespace
 
 // If this rank gave up on the group, the group's id is not used again. Messages of the group may still be under way and must
@@ -223,9 +236,10 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
 }
 
 // On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. So the ranks
-// exchange these data first, and the call's key holds them all. The key has one row per rank: the counts that the rank sends
-// to each rank, the counts that it receives from each rank, and whether it works in place.
+// exchange these data first, unless the caller knows them, and the call's key holds them all. The key has one row per rank:
+// the counts that the rank sends to each rank, the counts that it receives from each rank, and whether it works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
+  if (!call.everybodys.empty()) return rows_of_key(call.everybodys, size());
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());
   mine.push_back(in_place);

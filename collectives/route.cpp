@@ -8,7 +8,10 @@
 namespace chorale {
 namespace {
 
-constexpr std::size_t most_routes = 256;  // before a group adds one more, it forgets them all
+constexpr std::size_t most_routes = 256;  // before a group adds one more, it makes room
+
+// The counts of such calls may differ from call to call, as the routing of experts does.
+bool is_uneven_exchange(const Key& key) { return key.what == Collective::all_to_all && !key.counts.empty(); }
 
 // A buffer that is too long is an error too, because its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
@@ -26,6 +29,21 @@ void check_buffers(const Call& call, const Problem& p) {
   require(others_output || call.output.count == p.output_count(),
           "{} on rank {}: the output has {} elements, {} are expected", name, p.rank, call.output.count, p.output_count());
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
+}
+
+// The counts of all ranks must contain those of this rank.
+void check_everybodys(const Call& call, int rank, int size) {
+  if (call.everybodys.empty()) return;
+  const auto p = static_cast<std::size_t>(size), me = static_cast<std::size_t>(rank);
+  require(call.counts.size() == p && call.everybodys.size() == p * p,
+          "{} on rank {}: {} counts of this rank and {} counts of all ranks for {} ranks", name_of(call.what), rank,
+          call.counts.size(), call.everybodys.size(), size);
+  for (std::size_t other = 0; other < p; ++other)
+    require(call.counts[other] == call.everybodys[me * p + other] && call.taken[other] == call.everybodys[other * p + me],
+            "{} on rank {}: its counts with rank {} differ from those in the counts of all ranks", name_of(call.what), rank,
+            other);
+  require(call.input.count == 0 || call.input.data != call.output.data,
+          "{} on rank {}: a call with the counts of all ranks cannot be in place", name_of(call.what), rank);
 }
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -68,6 +86,7 @@ void check_arguments(const Call& call, int rank, int size) {
   require(call.taken.size() == (call.what == Collective::all_to_all ? call.counts.size() : 0),
           "{} on rank {}: {} counts to send, {} counts to receive", name_of(call.what), rank, call.counts.size(),
           call.taken.size());
+  check_everybodys(call, rank, size);
   if (call.input.count == 0 || call.output.count == 0 || call.input.device.is_host() == call.output.device.is_host()) return;
   throw Error(Exit::runtime, fmt::format("{} on rank {} mixes host and device buffers", name_of(call.what), rank),
               fmt::format("the input is on {}, the output on {}", name_of(call.input.device), name_of(call.output.device)),
@@ -79,7 +98,7 @@ const std::shared_ptr<Route>& Routes::of(const Call& call, const Key& key) {
     auto found = known_.find(key);
     if (found == known_.end()) {
       auto route = planned(key);
-      if (known_.size() >= most_routes) known_.clear();
+      make_room();
       found = known_.emplace(key, std::move(route)).first;
     }
     last_key_ = &found->first;
@@ -87,6 +106,13 @@ const std::shared_ptr<Route>& Routes::of(const Call& call, const Key& key) {
   }
   check_buffers(call, last_->plan.problem);
   return last_;
+}
+
+// First forgets routes whose counts may never come again, so that they do not push out the routes of every step.
+void Routes::make_room() {
+  if (known_.size() < most_routes) return;
+  std::erase_if(known_, [](const auto& known) { return is_uneven_exchange(known.first); });
+  if (known_.size() >= most_routes) known_.clear();
 }
 
 void Routes::forget() {
@@ -105,8 +131,7 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
         Exit::runtime, fmt::format("{} on rank {} has buffers on a device", name_of(key.what), rank()),
         fmt::format("the backend {} reaches only host memory, and use_device was not called", world_.transport->name()),
         "call use_device(memory of the device) on the communicator first");
-  const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
-  const bool all_known = counts_differ && world_.transport->plans_for_all();
+  const bool all_known = is_uneven_exchange(key) && world_.transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
     plan.problems.push_back(

@@ -37,6 +37,7 @@ class Routes {
 
  private:
   std::shared_ptr<Route> planned(const Key& key) const;
+  void make_room();
   int rank() const { return group_.rank; }
   int size() const { return static_cast<int>(group_.members.size()); }
 

@@ -25,11 +25,12 @@ std::int64_t block_size(int shape, int rank, int size) {
 // A call with its counts, which must live as long as the call.
 struct UnevenCall {
   Trial trial;
-  Sizes counts, taken;
+  Sizes counts, taken, everybodys = {};
   Call call() const {
     Call made = trial.call();
     made.counts = counts;
     made.taken = taken;
+    made.everybodys = everybodys;
     return made;
   }
 };
@@ -95,7 +96,8 @@ std::int64_t matrix(int shape, int from, int to) {
   }
 }
 
-UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn) {
+// With `all_known`, the caller gives the counts of all ranks.
+UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn, bool all_known = false) {
   const int p = c.size();
   std::vector<Sizes> counts(static_cast<std::size_t>(p));
   for (int from = 0; from < p; ++from)
@@ -103,9 +105,12 @@ UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn)
   const std::vector<Problem> all = Problem::exchange(counts, in_place);
   Sizes taken;
   for (const Sizes& row : counts) taken.push_back(row[static_cast<std::size_t>(c.rank())]);
+  Sizes everybodys;
+  for (const Sizes& row : counts)
+    if (all_known) everybodys.insert(everybodys.end(), row.begin(), row.end());
   return {Trial(all[static_cast<std::size_t>(c.rank())], all_dtypes[turn % std::size(all_dtypes)], Redop::sum, c.allocator(),
                 all),
-          counts[static_cast<std::size_t>(c.rank())], taken};
+          counts[static_cast<std::size_t>(c.rank())], taken, everybodys};
 }
 
 std::string exchanges_of_any_sizes(Communicator& c) {
@@ -118,8 +123,12 @@ std::string exchanges_of_any_sizes(Communicator& c) {
       c.choose(Collective::all_to_all, name, at_once ? 2 : 1);
       std::vector<UnevenCall> calls;
       for (int shape = 0; shape <= shapes; ++shape)
-        for (const bool in_place : {false, true, c.rank() % 2 == 1})  // the third value differs between ranks
-          calls.push_back(exchange(c, shape, in_place, ++turn));
+        for (const bool all_known : {false, true}) {
+          calls.push_back(exchange(c, shape, false, ++turn, all_known));
+          if (all_known) continue;
+          calls.push_back(exchange(c, shape, true, ++turn));
+          calls.push_back(exchange(c, shape, c.rank() % 2 == 1, ++turn));  // in place on some ranks only
+        }
       std::vector<Request> requests;
       for (UnevenCall& one : calls) {
         requests.push_back(c.start(one.call()));
@@ -165,10 +174,42 @@ std::string counts_that_do_not_match_are_refused(Communicator& c) {
   return "";
 }
 
+// A backend that needs the counts of all ranks exchanges them only if the caller does not know them.
+std::string known_counts_are_not_exchanged(Communicator& c) {
+  const UnevenCall one = exchange(c, shapes, false, 0, true);
+  c.choose(Collective::all_to_all, "direct");
+  const Traffic before = c.traffic();
+  c.run(one.call());
+  const std::int64_t calls = c.traffic().calls - before.calls;
+  return calls == 1 ? one.trial.trouble() : fmt::format("{} calls were made instead of one", calls);
+}
+
+std::string wrong_counts_of_all_ranks_are_refused(Communicator& c) {
+  const auto p = static_cast<std::size_t>(c.size());
+  std::vector<float> x(p, 1), y(p);
+  const Slice in{x.data(), c.size()}, out{y.data(), c.size()};
+  const Sizes ones(p, 1);
+  Sizes of_all(p * p, 1);
+  std::string said;
+  Communicator first = c.split(0, 0), second = c.split(0, 0), third = c.split(0, 0);
+  said += thrown_by([&] { third.all_to_all(in, in, ones, ones, of_all); }) + "\n";
+  for (std::int64_t& count : of_all) count = 2;
+  said += thrown_by([&] { first.all_to_all(in, out, ones, ones, of_all); }) + "\n";
+  of_all.push_back(1);
+  said += thrown_by([&] { second.all_to_all(in, out, ones, ones, of_all); }) + "\n";
+  for (const std::string& words :
+       {std::string("its counts with rank 0 differ"), fmt::format("{} counts of all ranks for {} ranks", p * p + 1, p),
+        std::string("cannot be in place")})
+    if (said.find(words) == std::string::npos) return fmt::format("missing in the error: {}\n{}", words, said);
+  return "";
+}
+
 constexpr Check checks[] = {
     {"blocks of any sizes", blocks_of_any_sizes},
     {"exchanges of any sizes", exchanges_of_any_sizes},
     {"bruck with counts that differ", bruck_is_refused_alike},
+    {"known counts", known_counts_are_not_exchanged},
+    {"wrong counts of all ranks", wrong_counts_of_all_ranks_are_refused},
     {"counts that do not match", counts_that_do_not_match_are_refused},
 };
 
