@@ -75,10 +75,13 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
   const Key key = key_of(call, size_, call.from.storage() == call.to.storage());
   const auto [place, is_new] = foreseen_.try_emplace(key);
   if (is_new) {
-    const Problem problem = problem_of(key, {}, rank_, size_, hosts_);
+    const Problem problem = problem_of(key, key.counts, rank_, size_, hosts_);
     const Decision decision = decide(key, problem, {}, {backend_, *selector_, asked_});
     place->second.sent = {decision.bytes_sent, decision.bytes_crossing};
-    if (script_) place->second.seconds = seconds_of(*selector_, backend_, decision.choice, problem, key.dtype);
+    // A price needs the problems of all ranks. Those of an uneven all_to_all are priced as if all blocks were equal.
+    const std::int64_t even_count = (key.count + size_ - 1) / size_ * size_;
+    const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size_, 0, false, hosts_);
+    if (script_) place->second.seconds = seconds_of(*selector_, backend_, decision.choice, priced, key.dtype);
   }
   return place->second;
 }
@@ -89,8 +92,23 @@ int Axis::pretend(const TensorCall& call) {
   return script_ ? script_->begin({.group = name_, .seconds = price.seconds}) : -1;
 }
 
+Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
+  const auto p = static_cast<std::size_t>(size_), me = static_cast<std::size_t>(rank_);
+  require(rows.size() == p * p, "{} numbers of rows were given for {} ranks", rows.size(), size_);
+  const std::int64_t width = elements_of(Shape(input.shape().begin() + 1, input.shape().end()));
+  Sizes sizes;
+  for (const std::int64_t number : rows) sizes.everybodys.push_back(number * width);
+  for (std::size_t other = 0; other < p; ++other) {
+    sizes.given.push_back(sizes.everybodys[me * p + other]);
+    sizes.taken.push_back(sizes.everybodys[other * p + me]);
+  }
+  return sizes;
+}
+
+// In an all_to_all, a rank without rows still takes part, because all ranks of a group make the same calls.
 bool Axis::done_alone(const Call& call) const {
-  if (call.input.count == 0 && call.output.count == 0) return true;
+  const bool moves_nothing = std::ranges::all_of(call.everybodys, [](std::int64_t count) { return count == 0; });
+  if (call.input.count == 0 && call.output.count == 0 && moves_nothing) return true;
   if (size_ > 1) return false;
   copy(call.input, call.output);
   return true;

@@ -37,6 +37,9 @@ struct Account {
 };
 using Accounts = std::map<std::string, Account>;  // key: the name of the axis
 
+// How many rows each rank of a group sends to each other one: rank r sends [r · size + s] rows to rank s.
+using RowsBetween = std::vector<std::int64_t>;
+
 class Axis {
  public:
   // A call that has been started. It keeps the tensors of the call alive until wait() returns.
@@ -90,6 +93,16 @@ class Axis {
   Pending start_all_gather(const Tensor& block, const Tensor& output) {
     return start({Collective::all_gather, block, output});
   }
+  // `input` has the rows for rank 0, then those for rank 1, and so on; `output` gets the rows from rank 0, then those from
+  // rank 1, and so on. All ranks pass the same `rows`, also a rank that neither sends nor receives a row.
+  void all_to_all(const Tensor& input, const Tensor& output, const RowsBetween& rows) {
+    const Sizes sizes = sizes_of(input, rows);
+    run({input, output, sizes});
+  }
+  Pending start_all_to_all(const Tensor& input, const Tensor& output, const RowsBetween& rows) {
+    const Sizes sizes = sizes_of(input, rows);
+    return start({input, output, sizes});
+  }
   void poll() const {  // progresses all calls in flight, on every axis
     if (group_) group_.poll();
   }
@@ -97,11 +110,20 @@ class Axis {
   Pending start_recv(const Tensor& x, int from);
 
  private:
+  // The counts of an all_to_all, in elements.
+  struct Sizes {
+    std::vector<std::int64_t> given, taken, everybodys;  // this rank sends, this rank receives, all ranks send
+  };
+  Sizes sizes_of(const Tensor& input, const RowsBetween& rows) const;
   // A call, and the tensors that hold its buffers. Phantom buffers have no addresses, so the tensors' storage shows whether
   // the call is in place.
   struct TensorCall : Call {
     TensorCall(Collective what, const Tensor& input_tensor, const Tensor& output_tensor, Redop op = Redop::sum, int root = 0)
         : Call{what, slice_of(input_tensor), slice_of(output_tensor), op, root}, from(input_tensor), to(output_tensor) {}
+    TensorCall(const Tensor& input_tensor, const Tensor& output_tensor, const Sizes& sizes)
+        : TensorCall(Collective::all_to_all, input_tensor, output_tensor) {
+      counts = sizes.given, taken = sizes.taken, everybodys = sizes.everybodys;
+    }
     static Slice slice_of(const Tensor& x) { return x ? x.slice() : Slice{}; }
     const Tensor &from, &to;
   };

@@ -92,9 +92,72 @@ TEST_CASE("a call in flight progresses while a rank computes its layers", "[thre
         }) == "");
 }
 
+// The numbers of rows of an uneven exchange. Rank 1 sends and receives nothing, and all others send most rows to rank 0.
+RowsBetween rows_of_turn(int size, std::int64_t turn) {
+  RowsBetween rows;
+  for (std::int64_t from = 0; from < size; ++from)
+    for (std::int64_t to = 0; to < size; ++to)
+      rows.push_back(from == 1 || to == 1 || turn == 0 ? 0 : to == 0 ? 9 + turn : (from + 2 * to + turn) % 4);
+  return rows;
+}
+
+// Exchanges rows whose values tell their source, destination and number. Returns what is wrong with the rows that arrive.
+std::string wrong_rows(Axis& a, Allocator& memory, const RowsBetween& rows, bool started) {
+  constexpr std::int64_t width = 3;
+  const auto between = [&](std::int64_t from, std::int64_t to) {
+    return rows.at(static_cast<std::size_t>(from * a.size() + to));
+  };
+  const auto value = [](std::int64_t from, std::int64_t to, std::int64_t number) {
+    return static_cast<float>(10000 * from + 100 * to + number);
+  };
+  std::vector<float> given, wanted;
+  for (std::int64_t other = 0; other < a.size(); ++other) {
+    for (std::int64_t i = 0; i < width * between(a.rank(), other); ++i) given.push_back(value(a.rank(), other, i));
+    for (std::int64_t i = 0; i < width * between(other, a.rank()); ++i) wanted.push_back(value(other, a.rank(), i));
+  }
+  const Tensor input(memory, {std::ssize(given) / width, width}, DType::f32, Category::workspace);
+  const Tensor output(memory, {std::ssize(wanted) / width, width}, DType::f32, Category::workspace);
+  std::ranges::copy(given, input.values<float>().begin());
+  if (started)
+    a.start_all_to_all(input, output, rows).wait();
+  else
+    a.all_to_all(input, output, rows);
+  return std::ranges::equal(output.values<float>(), wanted) ? "" : "wrong rows arrived";
+}
+
+TEST_CASE("an all_to_all of uneven rows is the same call on all ranks, and sends only the rows that leave", "[threads]") {
+  for (const int size : {1, 2, 3, 4, 8}) {
+    INFO(size << " ranks");
+    CHECK(test::on_thread_mesh(parse_layout(fmt::format("dp{}", size), 0), [&](Mesh mesh, Memory& shared) -> std::string {
+            Axis& axis = mesh.data();
+            Ledger ledger;
+            Allocator memory(shared, ledger);
+            std::int64_t leaving = 0, calls = 0;
+            for (std::int64_t turn = 0; turn < 600; ++turn) {  // more different counts than a group keeps routes
+              const RowsBetween rows = rows_of_turn(size, turn);
+              if (const std::string wrong = wrong_rows(axis, memory, rows, turn % 2 == 1); !wrong.empty())
+                return fmt::format("turn {}: {}", turn, wrong);
+              const bool moves = std::ranges::any_of(rows, [](std::int64_t number) { return number > 0; });
+              calls += size > 1 && moves;
+              for (int to = 0; to < size; ++to)
+                if (to != axis.rank()) leaving += 4 * 3 * rows[static_cast<std::size_t>(axis.rank() * size + to)];
+              if (turn % 10 != 0) continue;
+              const Tensor x = ones(memory, 5);
+              axis.all_reduce(x);
+              if (x.values<float>()[4] != static_cast<float>(size)) return "a sum between two exchanges is wrong";
+            }
+            const Account::Entry& sent = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)];
+            if (sent.calls != calls || sent.bytes != leaving)
+              return fmt::format("{} calls and {} bytes are counted, {} and {} were expected", sent.calls, sent.bytes, calls,
+                                 leaving);
+            return "";
+          }) == "");
+  }
+}
+
 // Makes calls of `count` elements per rank on axis `a`, in place and out of place. Returns the axis's account: its calls
-// and the bytes sent. All blocks have the same size, as in the calls of strategies.
-Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
+// and the bytes sent. All blocks have the same size, as in most calls of strategies. `exchanges`: also calls all_to_all.
+Account account_of(Axis& a, Allocator& memory, std::int64_t count, bool exchanges) {
   const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
   const Tensor whole = vector(count * a.size()), block = vector(count);
   const Tensor own = whole.narrow(a.rank() * count, count);
@@ -106,6 +169,11 @@ Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   a.all_gather(own, whole);
   a.reduce_scatter(whole, block);
   a.start_reduce_scatter(whole, own).wait();
+  if (!exchanges) return a.account();
+  const RowsBetween rows(static_cast<std::size_t>(a.size() * a.size()), count);
+  const Tensor other = vector(count * a.size());
+  a.all_to_all(whole, other, rows);
+  a.start_all_to_all(other, whole, rows).wait();
   return a.account();
 }
 
@@ -122,6 +190,8 @@ TEST_CASE("a planned axis, which sends nothing, counts the bytes that a real axi
           return row.name != algorithm || fits(row, Problem::even(row.what, count * size, size));
         });
         if (!fits_all) continue;
+        const Algorithm* const of_exchange = find_algorithm(Collective::all_to_all, algorithm);
+        const bool exchanges = !of_exchange || !of_exchange->fits;  // it accepts blocks of any sizes
         INFO(algorithm << " on hosts " << fmt::format("{}", fmt::join(hosts, ",")) << ", " << count << " elements each");
         const Layout layout = parse_layout(fmt::format("dp{}", size), 0);
         ThreadWorld world(size);
@@ -136,8 +206,8 @@ TEST_CASE("a planned axis, which sends nothing, counts the bytes that a real axi
                 PhantomMemory phantom;
                 Ledger ledger;
                 Allocator memory(worlds.memory(), ledger), nothing(phantom, ledger);
-                const Account sent = account_of(real.data(), memory, count);
-                const Account foreseen = account_of(pretended.data(), nothing, count);
+                const Account sent = account_of(real.data(), memory, count, exchanges);
+                const Account foreseen = account_of(pretended.data(), nothing, count, exchanges);
                 for (std::size_t i = 0; i < operations; ++i)
                   me.check(sent.entries[i] == foreseen.entries[i], "{}: {} bytes were sent, {} expected", operation_name(i),
                            sent.entries[i].bytes, foreseen.entries[i].bytes);
