@@ -1,36 +1,58 @@
 #include "src/memory/pool.hpp"
 
+#include <algorithm>
+
 namespace chorale {
 
 Pool::~Pool() { empty(); }
 
 void* Pool::take(std::int64_t bytes) {
-  const auto found = kept_.find(bytes);
-  if (found != kept_.end() && !found->second.empty()) {
-    void* const place = found->second.back();
-    found->second.pop_back();
-    return place;
-  }
-  void* place = from_.take(bytes);
+  std::int64_t size = bytes;
+  void* place = kept_for(bytes, size);
+  if (!place) place = from_.take(bytes);
   if (!place && stores()) {  // returning the kept blocks may make enough room
     empty();
     place = from_.take(bytes);
   }
+  if (!place) return nullptr;
+  if (size > bytes) larger_[place] = size;
+  lent_ += size;
+  most_lent_ = std::max(most_lent_, lent_);
+  return place;
+}
+
+// The smallest kept block for so many bytes; sets its size. nullptr: there is none.
+void* Pool::kept_for(std::int64_t bytes, std::int64_t& size) {
+  const auto smallest = kept_.lower_bound(bytes);
+  if (smallest == kept_.end() || smallest->first > bytes + bytes / 8) return nullptr;
+  size = smallest->first;
+  const auto newest = std::prev(kept_.upper_bound(size));  // it may still be in a cache
+  void* const place = newest->second;
+  kept_.erase(newest);
+  kept_bytes_ -= size;
   return place;
 }
 
 void Pool::give_back(void* place, std::int64_t bytes) noexcept {
-  try {
-    kept_[bytes].push_back(place);
-  } catch (...) {
-    from_.give_back(place, bytes);
+  std::int64_t size = bytes;
+  if (const auto found = larger_.find(place); found != larger_.end()) {
+    size = found->second;
+    larger_.erase(found);
   }
+  lent_ -= size;
+  try {
+    kept_.emplace(size, place);
+    kept_bytes_ += size;
+  } catch (...) {
+    from_.give_back(place, size);
+  }
+  if (kept_bytes_ > 2 * most_lent_) empty();
 }
 
 void Pool::empty() noexcept {
-  for (auto& [bytes, places] : kept_)
-    for (void* place : places) from_.give_back(place, bytes);
+  for (const auto& [size, place] : kept_) from_.give_back(place, size);
   kept_.clear();
+  kept_bytes_ = 0;
 }
 
 }  // namespace chorale

@@ -1,8 +1,10 @@
-// Memory that keeps returned blocks and lends them again to requests of the same size. A training step requests the same
-// sizes in the same order every time, and fresh pages from the kernel must first be cleared and mapped.
+// Memory that keeps returned blocks and lends them again, because fresh pages from the kernel must first be cleared and
+// mapped. A training step requests mostly the same sizes in the same order every time. But the rows of an expert change from
+// step to step. So a block also serves requests that are up to an eighth smaller. And if the kept blocks take more than
+// twice the most bytes that were ever lent at once, all of them are returned.
 #pragma once
 #include <map>
-#include <vector>
+#include <unordered_map>
 
 #include "src/memory/memory.hpp"
 
@@ -29,9 +31,12 @@ class Pool final : public Memory {
   const DeviceKernels* kernels() const override { return from_.kernels(); }
 
  private:
+  void* kept_for(std::int64_t bytes, std::int64_t& size);
   void empty() noexcept;
   Memory& from_;
-  std::map<std::int64_t, std::vector<void*>> kept_;  // returned blocks, by size in bytes
+  std::multimap<std::int64_t, void*> kept_;         // returned blocks, by size in bytes
+  std::unordered_map<void*, std::int64_t> larger_;  // the sizes of lent blocks that are larger than requested
+  std::int64_t kept_bytes_ = 0, lent_ = 0, most_lent_ = 0;
 };
 
 }  // namespace chorale

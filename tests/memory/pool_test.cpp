@@ -1,0 +1,69 @@
+// Memory that is lent again.
+#include "src/memory/pool.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+// Counts the blocks and bytes that it has lent.
+class Counted final : public Memory {
+ public:
+  Device device() const override { return {}; }
+  void* take(std::int64_t bytes) override {
+    ++taken, held += bytes;
+    return host_.take(bytes);
+  }
+  void give_back(void* place, std::int64_t bytes) noexcept override {
+    held -= bytes;
+    host_.give_back(place, bytes);
+  }
+  std::int64_t taken = 0, held = 0;
+
+ private:
+  HostMemory host_;
+};
+
+}  // namespace
+
+TEST_CASE("a pool lends returned blocks again") {
+  Counted memory;
+  void *smaller = nullptr, *larger = nullptr;
+  {
+    Pool pool(memory);
+    void* const first = pool.take(1000);
+    void* const second = pool.take(1000);
+    pool.give_back(first, 1000);
+    pool.give_back(second, 1000);
+    CHECK(pool.take(1000) == second);  // the newest
+    CHECK(pool.take(890) == first);    // a block may be up to an eighth larger
+    CHECK(memory.taken == 2);
+    pool.give_back(first, 890);
+    CHECK(pool.take(1000) == first);  // the block has kept its size
+    pool.give_back(first, 1000);
+    smaller = pool.take(880), larger = pool.take(1001);
+    CHECK((smaller != first && larger != first));
+    CHECK(memory.held == 1000 + 1000 + 880 + 1001);
+    pool.give_back(second, 1000);
+  }
+  CHECK(memory.held == 880 + 1001);  // only returned blocks are the pool's
+  memory.give_back(smaller, 880);
+  memory.give_back(larger, 1001);
+}
+
+TEST_CASE("a pool does not pile up blocks when sizes change from step to step") {
+  Counted memory;
+  Pool pool(memory);
+  std::int64_t most = 0;
+  for (std::int64_t step = 0; step < 1000; ++step) {
+    const std::int64_t bytes = 1000 * (400 + step * 41 % 101);  // 400 kB to 500 kB
+    void* const fixed = pool.take(1'000'000);
+    void* const changing = pool.take(bytes);
+    most = std::max(most, memory.held);
+    pool.give_back(changing, bytes);
+    pool.give_back(fixed, 1'000'000);
+  }
+  CHECK(most <= 3 * 1'500'000);
+  CHECK(memory.taken < 500);
+}
