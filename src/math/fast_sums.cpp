@@ -72,6 +72,11 @@ void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed
   product(x, w, transposed, nullptr, y, queue);
 }
 
+void FastSums::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t>, const Tensor& dw,
+                                   SumSite& site, const Queue& queue) {
+  if (x.dim(0) > 0) add_outer(x, dy, x.dim(0), dw, site, queue);
+}
+
 void FastSums::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
   require(partial.count() == y.count() && partial.dtype() == y.dtype(),
           "{}: a partial sum {} {} cannot be converted to {} {}", site.name, name_of(partial.dtype()),

@@ -13,6 +13,8 @@ class FastSums : public Numerics {
 
   void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, SumSite& site,
                        const Queue& queue) override;
+  void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
+                           SumSite& site, const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) override;
   void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) override;
   void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,

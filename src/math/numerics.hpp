@@ -70,6 +70,9 @@ class Numerics {
   // adds the sums of the leaves exactly. Fast numerics ignores `leaf`. `leaf` must divide the number of tokens.
   virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
+  // The same for leaves of these numbers of rows, which may be 0. They add up to the rows of x.
+  virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
+                                   SumSite& site, const Queue& queue);
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, SumSite& site, const Queue& queue) = 0;
