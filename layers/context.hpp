@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "layers/expert_exchange.hpp"
 #include "layers/parameter.hpp"
 #include "layers/shard_boundary.hpp"
 #include "layers/tape.hpp"
@@ -40,7 +41,8 @@ struct Context {
   Tensor loss = {};              // [1]: the head adds the losses of all rows here
   std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
 
-  const ShardBoundary* boundary = &ShardBoundary::alone();  // connects the ranks that share the layers
+  const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
+  const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.

@@ -6,6 +6,7 @@
 #include "layers/activation.hpp"
 #include "layers/attention.hpp"
 #include "layers/embedding.hpp"
+#include "layers/experts.hpp"
 #include "layers/linear.hpp"
 #include "layers/recompute.hpp"
 #include "layers/residual.hpp"
@@ -15,7 +16,8 @@ namespace {
 
 class Builder {
  public:
-  Builder(const ModelShape& shape, const Share& share) : s_(shape), share_(share) {}
+  Builder(const ModelShape& shape, const Share& share, const Share& experts)
+      : s_(shape), share_(share), share_of_experts_(experts) {}
 
   LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++, share_); }
   std::unique_ptr<Norm> norm(const std::string& name) const {
@@ -25,7 +27,8 @@ class Builder {
   LayerPointer block(std::int64_t i) {
     const std::string name = "block." + std::to_string(i);
     auto both = std::make_unique<Sequence>(name);
-    both->add(attention(name + ".attention", i)).add(mlp(name + ".mlp"));
+    both->add(attention(name + ".attention", i));
+    both->add(s_.has_experts(i) ? experts(name + ".mlp") : mlp(name + ".mlp"));
     return both;
   }
 
@@ -37,10 +40,13 @@ class Builder {
   // Weights that write to the residual stream start smaller, so that the stream's variance does not grow with depth
   // (Radford et al. 2019).
   double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
-  LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const char* last) {
-    return std::make_unique<Residual>(
-        norm(name + ".norm"), std::move(body),
-        Residual::Options{.bias = s_.llama() ? "" : name + last, .width = s_.width, .dropout = s_.dropout, .site = site_++});
+  // last: the body's last linear layer, whose bias is added after the sum over ranks; empty: no bias.
+  LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const std::string& last) {
+    return std::make_unique<Residual>(norm(name + ".norm"), std::move(body),
+                                      Residual::Options{.bias = s_.llama() || last.empty() ? "" : name + last + ".bias",
+                                                        .width = s_.width,
+                                                        .dropout = s_.dropout,
+                                                        .site = site_++});
   }
 
   LayerPointer attention(const std::string& name, std::int64_t i) {
@@ -67,37 +73,47 @@ class Builder {
                                      .block = queries * d,
                                      .deviation = into_stream(),
                                      .after_attention = true}));
-    return branch(name, std::move(body), ".out.bias");
+    return branch(name, std::move(body), ".out");
   }
 
-  LayerPointer mlp(const std::string& name) {
+  LayerPointer mlp(const std::string& name) { return branch(name, gated(name, s_.ffn, !s_.llama()), ".down"); }
+
+  // Two matrices and the activation between them.
+  std::unique_ptr<Sequence> gated(const std::string& name, std::int64_t ffn, bool bias) const {
     using Kind = Activation::Kind;
-    const Slab cut = share_.slab(0, s_.units(), 1);
-    const std::int64_t unit = s_.ffn / s_.units(), here = cut.dim < 0 ? s_.ffn : cut.length * unit,
-                       gates = s_.llama() ? 2 : 1;
+    const Slab cut = share_.slab(0, s_.units_of(ffn), 1);
+    const std::int64_t unit = ffn / s_.units_of(ffn), here = cut.dim < 0 ? ffn : cut.length * unit;
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".up", {.inputs = s_.width,
-                                    .outputs = gates * s_.ffn,
+                                    .outputs = s_.gates() * ffn,
                                     .cut = Linear::Cut::columns,
-                                    .block = gates * unit,
-                                    .bias = !s_.llama()}));
+                                    .block = s_.gates() * unit,
+                                    .bias = bias}));
     body->add(std::make_unique<Activation>(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, here, unit));
-    body->add(linear(
-        name + ".down",
-        {.inputs = s_.ffn, .outputs = s_.width, .cut = Linear::Cut::rows, .block = unit, .deviation = into_stream()}));
-    return branch(name, std::move(body), ".down.bias");
+    body->add(
+        linear(name + ".down",
+               {.inputs = ffn, .outputs = s_.width, .cut = Linear::Cut::rows, .block = unit, .deviation = into_stream()}));
+    return body;
+  }
+
+  LayerPointer experts(const std::string& name) {
+    const std::int64_t ffn = s_.experts.shared_ffn;
+    auto body = std::make_unique<Sequence>(name);
+    body->add(std::make_unique<MixtureOfExperts>(name, s_, share_, share_of_experts_, into_stream(),
+                                                 ffn > 0 ? gated(name + ".shared", ffn, false) : nullptr));
+    return branch(name, std::move(body), "");
   }
 
   const ModelShape& s_;
-  Share share_;
+  Share share_, share_of_experts_;
   std::uint32_t site_ = 0;
 };
 
 }  // namespace
 
-Model build_gpt(const ModelShape& shape, Remake remake, const Share& share) {
+Model build_gpt(const ModelShape& shape, Remake remake, const Share& share, const Share& experts) {
   shape.check();
-  Builder builder(shape, share);
+  Builder builder(shape, share, experts);
   Model model{.shape = shape};
   model.layers.add(builder.embedding());
   const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();

@@ -1,7 +1,7 @@
 // The transformer, built from its shape: embedding, blocks of an attention and an MLP branch, a norm, and the head.
 //
 //   ids ─ embedding ─ block.0 ─ … ─ block.L−1 ─ norm ─ head ─ losses
-//   block:  x + attention: norm, qkv, core, out      then      x + mlp: norm, up, activation, down
+//   block:  x + attention: norm, qkv, core, out      then      x + mlp: norm, up, activation, down, or norm, experts
 //
 // A model is one list of layers, so a strategy can split it into stages or units.
 #pragma once
@@ -26,7 +26,8 @@ struct Model {
   std::vector<ParameterPointer> parameters() const;
 };
 
-Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
+// share: this rank's part of the width of every layer. experts: its part of the experts; by default it has all.
+Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {}, const Share& experts = {});
 
 // The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
 // step's global batch; each adds at most one addend.

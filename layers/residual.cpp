@@ -47,7 +47,8 @@ Keeps Residual::keeps(std::int64_t rows, const Context& context) const {
   const Keeps norm = norm_->keeps(rows, context), body = body_->keeps(rows, context);
   const bool recipe = context.selective() && norm.output_can_be_made_again;
   return {.input = norm.input,
-          .inside = norm.inside + std::max(norm.output, recipe ? 0 : body.input) + body.inside + body.output};
+          .inside = norm.inside + std::max(norm.output, recipe ? 0 : body.input) + body.inside + body.output,
+          .at_most = body.at_most};
 }
 
 }  // namespace chorale

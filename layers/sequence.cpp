@@ -42,6 +42,7 @@ Keeps Sequence::keeps(std::int64_t rows, const Context& context) const {
     else
       all.inside += std::max(before.output, recipe ? 0 : here.input);
     all.inside += here.inside;
+    all.at_most |= here.at_most;
     before = here;
   }
   all.output = before.output;

@@ -3,23 +3,36 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <tuple>
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/math/routing.hpp"
 
 namespace chorale {
 
-std::int64_t ModelShape::parameters() const {
+std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const {
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
-  const std::int64_t mlp = (llama() ? 3 : 2) * h * ffn;
-  const std::int64_t norms = llama() ? 2 * h : 4 * h, biases = llama() ? 0 : qkv_columns() + h + ffn + h;
-  const std::int64_t embeddings = (tied ? 1 : 2) * vocabulary * h + (llama() ? 0 : sequence * h);
-  return layers * (attention + mlp + norms + biases) + (llama() ? h : 2 * h) + embeddings;
+  const std::int64_t norms = llama() ? 2 * h : 4 * h, biases = llama() ? 0 : qkv_columns() + h;
+  const std::int64_t column = (gates() + 1) * h;  // of an MLP's two matrices, per column of its activation
+  if (!has_experts(block)) return attention + norms + biases + column * ffn + (llama() ? 0 : ffn + h);
+  const std::int64_t each = active ? experts.chosen : experts.count;
+  return attention + norms + biases + column * (each * experts.ffn + experts.shared_ffn) + h * experts.count;
+}
+
+std::int64_t ModelShape::count_parameters(bool active) const {
+  std::int64_t sum = (llama() ? width : 2 * width) + (tied ? 1 : 2) * vocabulary * width + (llama() ? 0 : sequence * width);
+  for (std::int64_t block = 0; block < layers; ++block) sum += block_parameters(block, active);
+  return sum;
+}
+
+double ModelShape::flops_per_token(std::int64_t block) const {
+  return 6.0 * static_cast<double>(block_parameters(block, true) + sequence * width);
 }
 
 double ModelShape::flops_per_token() const {
   const std::int64_t positions = llama() ? 0 : sequence * width, looked_up = tied ? 0 : vocabulary * width;
-  return 6.0 * static_cast<double>(parameters() - positions - looked_up) +
+  return 6.0 * static_cast<double>(active_parameters() - positions - looked_up) +
          6.0 * static_cast<double>(layers * sequence * width);
 }
 
@@ -34,6 +47,50 @@ std::int64_t heads_that_fit(const ModelShape& s) {
   }
   return best;
 }
+
+RoutingRule rule_of(const ModelShape& shape) {
+  const Experts& e = shape.experts;
+  return {.experts = e.count,
+          .chosen = e.chosen,
+          .score = e.score == "sigmoid" ? RouterScore::sigmoid
+                   : e.before_choice    ? RouterScore::softmax
+                                        : RouterScore::softmax_of_chosen,
+          .scale = e.scale,
+          .groups = e.groups,
+          .groups_chosen = e.chosen_groups,
+          .capacity = e.capacity,
+          .sequence = shape.sequence,
+          .balance = e.balance,
+          .z = e.z};
+}
+
+namespace {
+
+// Megatron-LM's names, because users give these.
+void check_experts(const ModelShape& shape) {
+  const Experts& e = shape.experts;
+  if (e.count == 0) return;
+  for (const auto& [name, value, least] : {std::tuple{"num-experts", e.count, std::int64_t{1}},
+                                           {"moe-ffn-hidden-size", e.ffn, std::int64_t{1}},
+                                           {"moe-shared-expert-intermediate-size", e.shared_ffn, std::int64_t{0}},
+                                           {"moe-layer-freq", e.every, std::int64_t{1}}})
+    if (value < least)
+      usage_error("a size of the experts is too small", fmt::format("{} is {}", name, value),
+                  fmt::format("make it {} or more", least));
+  if (e.every > shape.layers)
+    usage_error("no block has experts", fmt::format("moe-layer-freq {} is more than num-layers {}", e.every, shape.layers),
+                "use --moe-layer-freq 1, or --num-experts 0");
+  if (e.score != "softmax" && e.score != "sigmoid")
+    usage_error("unknown score function",
+                fmt::format("moe-router-score-function {} is neither softmax nor sigmoid", e.score),
+                "use softmax or sigmoid");
+  if (e.before_choice && e.score != "softmax")
+    usage_error("only softmax can come before the choice", fmt::format("moe-router-score-function is {}", e.score),
+                "leave out --moe-router-pre-softmax");
+  rule_of(shape).check();
+}
+
+}  // namespace
 
 void ModelShape::check() const {
   const auto refuse = [](std::string what, std::string numbers, std::string fix) {
@@ -64,6 +121,7 @@ void ModelShape::check() const {
            "choose hidden-size and heads so that hidden-size / heads is even");
   if (!(dropout >= 0 && dropout < 1))
     refuse("dropout must be at least 0 and less than 1", fmt::format("dropout is {}", dropout), "use a value such as 0.1");
+  check_experts(*this);
 }
 
 const std::vector<ModelPreset>& model_presets() {
@@ -88,12 +146,20 @@ const std::vector<ModelPreset>& model_presets() {
         {"gpt3-175b", "175 billion, for planning only", gpt2(96, 96, 12288, 2048, 50257), 1536},
         {"tiny-llama", "tiny as a Llama, with grouped-query attention", llama(4, 8, 4, 96, 256, 24, 480), 24},
         {"nano-llama", "nano as a Llama, with grouped-query attention", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
+        {"tiny-moe", "tiny-llama with 4 experts in every second block", llama(4, 8, 4, 96, 256, 24, 480), 24},
+        {"nano-moe", "nano-llama with 8 experts, of which a token chooses 2", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
         {"llama-1b", "1.2 billion: the shape of Llama 3.2", llama(16, 32, 8, 2048, 8192, 2048, 128256), 8},
         {"llama-8b", "8 billion: the shape of Llama 3", llama(32, 32, 8, 4096, 14336, 8192, 128256), 8},
     };
-    for (ModelPreset& preset : all)
-      if (std::string(preset.name) == "llama-1b" || std::string(preset.name) == "llama-8b")
-        preset.shape.rotary_base = 500000, preset.shape.tied = std::string(preset.name) == "llama-1b";
+    for (ModelPreset& preset : all) {
+      const std::string name = preset.name;
+      if (name == "llama-1b" || name == "llama-8b")
+        preset.shape.rotary_base = 500000, preset.shape.tied = name == "llama-1b";
+      if (name == "tiny-moe")
+        preset.shape.experts = {
+            .count = 4, .chosen = 2, .ffn = 64, .shared_ffn = 32, .every = 2, .balance = 0.01, .z = 0.001};
+      if (name == "nano-moe") preset.shape.experts = {.count = 8, .chosen = 2, .ffn = 512, .balance = 0.01, .z = 0.001};
+    }
     return all;
   }();
   return table;

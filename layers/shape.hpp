@@ -10,6 +10,12 @@
 //   block.0.mlp.up.weight [h, f]  .up.bias                                Llama: [h, 2f], columns [unit][gate | up][f/units]
 //   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
 //   norm.gain  norm.shift   head.weight [V,h] unless tied to the embedding
+//
+// A block of experts has these instead of block.0.mlp.up and .down, without biases: E experts of width f, one of width g.
+//
+//   block.0.mlp.router.weight [h, E]
+//   block.0.mlp.expert.0.up.weight [h, f]  .down.weight [f, h]            …  expert.1 …      Llama: up is [h, 2f]
+//   block.0.mlp.shared.up.weight [h, g]  .down.weight [g, h]                                 Llama: up is [h, 2g]
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,28 +26,66 @@
 
 namespace chorale {
 
+// A mixture of experts (Shazeer et al. 2017): a router sends every token to `chosen` of `count` small MLPs. The definition
+// mentions no layout (docs/architecture/model.md). Scores, limits on groups and capacity: src/math/routing.hpp.
+struct Experts {
+  std::int64_t count = 0;          // E; 0: every MLP is dense, and the other fields mean nothing
+  std::int64_t chosen = 2;         // k: experts per token
+  std::int64_t ffn = 0;            // width of one expert
+  std::int64_t shared_ffn = 0;     // width of an expert that takes every token; 0: none
+  std::int64_t every = 1;          // block i has experts if (i + 1) % every == 0; the others have a dense MLP
+  std::string score = "softmax";   // or "sigmoid"
+  bool before_choice = false;      // softmax over all experts, not renormalised; otherwise over the chosen ones
+  double scale = 1;                // multiplies the weights of the chosen experts
+  std::int64_t groups = 1;         // experts are divided into groups of neighbors …
+  std::int64_t chosen_groups = 1;  // … and a token chooses only among the experts of its best groups
+  double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
+  double balance = 0;              // coefficient of the balance loss
+  double z = 0;                    // coefficient of the router's z-loss
+
+  bool operator==(const Experts&) const = default;
+};
+
 struct ModelShape {
   std::string family = "gpt2";                     // or "llama"
   std::int64_t layers = 6, heads = 6, groups = 6;  // groups: sets of heads that share one key and one value
   std::int64_t width = 384, ffn = 1536, sequence = 256, vocabulary = 4096;
   double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
   bool tied = true;
+  Experts experts = {};
 
   bool llama() const { return family == "llama"; }
   std::int64_t queries() const { return heads / groups; }
   std::int64_t head_width() const { return width / heads; }
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
   // Shards of the MLP are whole units of ffn / units columns.
-  std::int64_t units() const { return std::gcd(ffn, heads); }
+  std::int64_t units() const { return units_of(ffn); }
+  std::int64_t units_of(std::int64_t width_of_mlp) const { return std::gcd(width_of_mlp, heads); }
+  bool has_experts(std::int64_t block) const { return experts.count > 0 && (block + 1) % experts.every == 0; }
+  std::int64_t expert_blocks() const { return experts.count > 0 ? layers / experts.every : 0; }
+  // The width of the MLPs that one token uses.
+  std::int64_t active_ffn(std::int64_t block) const {
+    return has_experts(block) ? experts.chosen * experts.ffn + experts.shared_ffn : ffn;
+  }
+  std::int64_t gates() const { return llama() ? 2 : 1; }  // columns of an MLP's first matrix per column of its activation
   // Shards of the vocabulary are whole blocks of this many tokens; the last block may be shorter.
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
-  std::int64_t parameters() const;
-  // Flops of the forward and backward pass of one token: 6·(parameters − tables that are only looked up) + 6·L·s·h, where
-  // L is the number of layers.
+  std::int64_t parameters() const { return count_parameters(false); }
+  std::int64_t active_parameters() const { return count_parameters(true); }  // without the experts that a token skips
+  // Flops of the forward and backward pass of one token: 6·(active parameters − tables that are only looked up) + 6·L·s·h,
+  // where L is the number of layers. Of E experts, k are active.
   double flops_per_token() const;
-  void check() const;  // throws a usage error for an invalid shape
+  double flops_per_token(std::int64_t block) const;  // of one block
+  void check() const;                                // throws a usage error for an invalid shape
+
+ private:
+  std::int64_t block_parameters(std::int64_t block, bool active) const;
+  std::int64_t count_parameters(bool active) const;
 };
+
+struct RoutingRule;
+RoutingRule rule_of(const ModelShape& shape);  // of the router of a block of experts
 
 struct ModelPreset {
   const char* name;

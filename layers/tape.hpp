@@ -4,7 +4,9 @@
 // selective recomputation the layer that makes such a tensor registers a recipe, and the layer that keeps it stores the
 // recipe instead. Neither layer knows of the other.
 #pragma once
+#include <any>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "src/memory/tensor.hpp"
@@ -21,9 +23,22 @@ class Tape {
   void keep(const Tensor& tensor);
   Tensor take();  // removes and returns the newest tensor, recomputed if only its recipe was kept
 
+  // A note is a value that only the host reads, such as how many rows each expert has. Notes are taken in reverse order too.
+  void note(std::any note) { notes_.push_back(std::move(note)); }
+  template <class T>
+  T take_note() {
+    require(!notes_.empty(), "the backward pass takes more notes from the tape than the forward pass left");
+    T newest = std::any_cast<T>(std::move(notes_.back()));
+    notes_.pop_back();
+    return newest;
+  }
+
   // Under selective recomputation, the next `keep` of this same tensor stores the recipe instead.
   void can_be_made_again(const Tensor& tensor, Recipe recipe);
-  bool empty() const { return kept_.empty(); }
+  // The recipe of this tensor, if the next `keep` would store it; else an empty function. A layer that keeps its input twice
+  // registers the recipe again in between.
+  Recipe recipe_of(const Tensor& tensor) const { return recipe_ && tensor.storage() == made_ ? recipe_ : Recipe(); }
+  bool empty() const { return kept_.empty() && notes_.empty(); }
 
  private:
   struct Kept {
@@ -31,6 +46,7 @@ class Tape {
     Recipe recipe;
   };
   std::vector<Kept> kept_;
+  std::vector<std::any> notes_;
   const void* made_ = nullptr;  // the storage of the tensor that recipe_ recomputes
   Recipe recipe_;
   bool selective_;

@@ -73,6 +73,12 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
         "the tensor ranks do not divide the MLP",
         fmt::format("its {} units (gcd of ffn-hidden-size {} and num-attention-heads {}) are not a multiple of tensor {}",
                     s.units(), s.ffn, s.heads, l.shards())};
+  for (const auto& [name, width] :
+       {std::pair{"moe-ffn-hidden-size", s.experts.ffn}, {"moe-shared-expert-intermediate-size", s.experts.shared_ffn}})
+    if (s.experts.count > 0 && s.units_of(width) % l.shards() != 0)
+      return Misfit{"the tensor ranks do not divide the experts",
+                    fmt::format("the {} units (gcd of {} {} and num-attention-heads {}) are not a multiple of tensor {}",
+                                s.units_of(width), name, width, s.heads, l.shards())};
   const std::int64_t blocks = (s.vocabulary + s.vocabulary_block() - 1) / s.vocabulary_block();
   if (blocks < l.shards())
     return Misfit{"there are fewer blocks of the vocabulary than tensor ranks",

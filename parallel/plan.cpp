@@ -20,7 +20,7 @@ double flops_per_token(const Training& training) {
   for (const ParameterPointer& p : training.parameters()) {
     const Shape local = p->local_shape();
     const auto sharers = static_cast<double>(layout.along(width & ~set_of(*layout.axes, p->cut_by)));
-    if (p->multiplies) flops += 6.0 * static_cast<double>(elements_of(local)) / sharers;
+    if (p->multiplies) flops += 6.0 * p->active * static_cast<double>(elements_of(local)) / sharers;
     if (p->after_attention) flops += 6.0 * static_cast<double>(shape.sequence * local[0]);
   }
   return flops;
@@ -267,14 +267,14 @@ std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const H
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {
   const PipelineSchedule schedule = schedule_of(options, layout);
-  ModelShape taller = options.shape;
-  ++taller.layers;
-  const double block = taller.flops_per_token() - options.shape.flops_per_token();
-  const double head = options.shape.flops_per_token() - block * static_cast<double>(options.shape.layers);
+  double head = options.shape.flops_per_token();  // what the blocks leave
   PipelineSeconds seconds;
+  std::int64_t block = 0;
   for (const std::int64_t blocks : blocks_of_parts(options.shape, schedule.parts())) {
-    const double third = static_cast<double>(blocks) * block / 3;
-    seconds.parts.push_back({third, third, third});
+    double flops = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) flops += options.shape.flops_per_token(block);
+    head -= flops;
+    seconds.parts.push_back({flops / 3, flops / 3, flops / 3});
   }
   PartSeconds& last = seconds.parts.back();
   for (double* part : {&last.forward, &last.backward, &last.weights}) *part += head / 3;

@@ -36,9 +36,12 @@ Share share_of_width(const Mesh& mesh) {
 
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
   const double h = static_cast<double>(shape.width), head = h * static_cast<double>(shape.vocabulary);
-  const double block = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width() + shape.sequence) +
-                       h * static_cast<double>((shape.llama() ? 3 : 2) * shape.ffn);
-  std::vector<double> costs(static_cast<std::size_t>(shape.layers), block);
+  const double attention = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width() + shape.sequence);
+  std::vector<double> costs;
+  for (std::int64_t block = 0; block < shape.layers; ++block) {
+    const std::int64_t columns = (shape.gates() + 1) * shape.active_ffn(block);
+    costs.push_back(attention + h * static_cast<double>(columns + (shape.has_experts(block) ? shape.experts.count : 0)));
+  }
   costs.back() += head;
   return split_layers(costs, parts);
 }

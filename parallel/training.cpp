@@ -229,12 +229,25 @@ void Training::resume_at(std::int64_t steps, std::int64_t samples) {
 }
 
 std::int64_t Training::declared_activation_bytes() {
+  const Keeps all = declared();
+  return all.input + all.inside + all.output;
+}
+
+void Training::check_activations() {
+  const std::int64_t most = declared_activation_bytes();
+  const bool at_most = declared().at_most;
+  require(at_most ? activation_bytes_ <= most : activation_bytes_ == most,
+          "the layers declared that they keep {}{} bytes of activations, but they keep {}", at_most ? "at most " : "", most,
+          activation_bytes_);
+}
+
+Keeps Training::declared() {
   Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   Tape tape(options_.remake == Remake::selective);
   one.boundary = boundary_.get();
   one.tape = &tape;
-  const Keeps all = stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);
-  return all.input + all.inside + all.output;
+  one.tokens = {.sequence = options_.shape.sequence, .tokens = options_.shape.sequence};
+  return stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);
 }
 
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,

@@ -101,6 +101,8 @@ class Training {
   // layers declare them.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
+  // Throws unless the layers kept the bytes that they declare: plans, and the choice of a layout, rely on them.
+  void check_activations();
 
  private:
   using Prepare = std::function<void(MicroBatch&)>;
@@ -111,6 +113,7 @@ class Training {
     double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
+  Keeps declared();
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
   // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
   bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }

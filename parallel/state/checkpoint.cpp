@@ -110,17 +110,29 @@ std::vector<StateTensor> Checkpoint::tensors() const {
 
 void Checkpoint::require_model(const ModelShape& here) const {
   const auto facts = [](const ModelShape& m) {
-    return std::vector<std::pair<const char*, std::string>>{{"family", m.family},
-                                                            {"layers", fmt::format("{}", m.layers)},
-                                                            {"heads", fmt::format("{}", m.heads)},
-                                                            {"groups", fmt::format("{}", m.groups)},
-                                                            {"width", fmt::format("{}", m.width)},
-                                                            {"ffn", fmt::format("{}", m.ffn)},
-                                                            {"sequence", fmt::format("{}", m.sequence)},
-                                                            {"vocabulary", fmt::format("{}", m.vocabulary)},
-                                                            {"epsilon", fmt::format("{}", m.epsilon)},
-                                                            {"rotary_base", fmt::format("{}", m.rotary_base)},
-                                                            {"tied", fmt::format("{}", m.tied)}};
+    return std::vector<std::pair<const char*, std::string>>{
+        {"family", m.family},
+        {"layers", fmt::format("{}", m.layers)},
+        {"heads", fmt::format("{}", m.heads)},
+        {"groups", fmt::format("{}", m.groups)},
+        {"width", fmt::format("{}", m.width)},
+        {"ffn", fmt::format("{}", m.ffn)},
+        {"sequence", fmt::format("{}", m.sequence)},
+        {"vocabulary", fmt::format("{}", m.vocabulary)},
+        {"epsilon", fmt::format("{}", m.epsilon)},
+        {"rotary_base", fmt::format("{}", m.rotary_base)},
+        {"tied", fmt::format("{}", m.tied)},
+        {"number of experts", fmt::format("{}", m.experts.count)},
+        {"chosen experts", fmt::format("{}", m.experts.chosen)},
+        {"experts' ffn", fmt::format("{}", m.experts.ffn)},
+        {"shared expert's ffn", fmt::format("{}", m.experts.shared_ffn)},
+        {"frequency of experts", fmt::format("{}", m.experts.every)},
+        {"score function", m.experts.score},
+        {"softmax before the choice", fmt::format("{}", m.experts.before_choice)},
+        {"scale of weights", fmt::format("{}", m.experts.scale)},
+        {"groups of experts", fmt::format("{}", m.experts.groups)},
+        {"chosen groups", fmt::format("{}", m.experts.chosen_groups)},
+        {"capacity factor", fmt::format("{}", m.experts.capacity)}};
   };
   const auto there = facts(metadata().model), wanted = facts(here);
   for (std::size_t i = 0; i < there.size(); ++i)

@@ -202,6 +202,9 @@ ModelShape llama_shape(const Config& config) {
 }  // namespace
 
 std::vector<Renamed> names_of(const ModelShape& shape) {
+  if (shape.experts.count > 0)
+    usage_error("a model with experts cannot be converted to or from Hugging Face's format",
+                fmt::format("num-experts is {}", shape.experts.count), "use chorale's own checkpoints (--load)");
   if (shape.llama()) return llama_names(shape);
   if (shape.groups != shape.heads)
     usage_error(

@@ -18,8 +18,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Part, slab, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary, dropout,
-                                   epsilon, rotary_base, tied)
+// A checkpoint from before there were experts lacks that key: every MLP is dense.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
+                                                groups, chosen_groups, capacity, balance, z)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary,
+                                                dropout, epsilon, rotary_base, tied, experts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,
                                    config)
 

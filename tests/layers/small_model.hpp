@@ -16,6 +16,9 @@ struct SmallModel {
   DType compute;
   std::int64_t samples, kept_bytes = 0;
   int threads = 1;
+  // Losses that the model adds to the gradients, but not to its loss: computed from the router's logits.
+  std::function<double(const Tensor& logits)> more_loss;
+  double more = 0;
 
   SmallModel(const ModelShape& shape, DType type, std::int64_t batch, Remake remake = Remake::none, bool exact = false)
       : numerics(exact ? exact_numerics() : fast_numerics()),
@@ -56,6 +59,10 @@ struct SmallModel {
     c.step = 2;
     c.loss = loss;
     c.step_tokens = samples * model.shape.sequence;
+    if (more_loss)
+      c.inspect = [this](const char* what, const std::string&, const Tensor& tensor) {
+        if (std::string(what) == "router logits") more += more_loss(tensor);
+      };
     return c;
   }
 
@@ -75,9 +82,10 @@ struct SmallModel {
   }
   double forward() {
     clear();
+    more = 0;
     Context c = context();
     model.layers.forward(ids, c);
-    return total();
+    return total() + more;
   }
   double forward_backward() {
     clear();
@@ -108,6 +116,16 @@ inline ModelShape small_llama() {
   ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};
   s.tied = false;
   return s;
+}
+// Every second block has 6 experts, of which a token chooses 2, and a shared one.
+inline ModelShape small_moe() {
+  ModelShape s = small_llama();
+  s.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 16, .every = 2};
+  return s;
+}
+inline ModelShape with_drops(ModelShape shape) {
+  shape.experts.capacity = 0.75;
+  return shape;
 }
 
 }  // namespace chorale

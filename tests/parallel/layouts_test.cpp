@@ -21,6 +21,21 @@ TEST_CASE("exact numerics give the same bits on every layout", "[threads]") {
       same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
+TEST_CASE("exact numerics give the same bits of a model with experts on every layout", "[threads]") {
+  for (const double capacity : {0.0, 0.75}) {
+    const auto with_experts = [&](const Layout& layout) {
+      TrainingOptions options = test::options_for("exact", layout);
+      options.shape = test::small_moe(capacity);
+      return options;
+    };
+    const test::Seen expected = test::train_alone(with_experts({}));
+    INFO("capacity " << capacity);
+    for (const int world : {1, 2, 4})
+      for (const Layout& layout : all_layouts({test::small_moe(), world, 12, 1}))
+        same_on_threads(with_experts(layout), layout, expected);
+  }
+}
+
 // With one replica there is nothing to shard, but the code still distinguishes shards from whole tensors.
 TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
@@ -78,6 +93,22 @@ const Variation variations[] = {
      [](TrainingOptions& o) {
        o.remake = Remake::full;
        o.partition_activations = true;
+     }},
+    {"experts that recompute",
+     {"dp1.tp2", "dp2.tp2.sp", "dp1.tp2.pp2.zb-h1", "dp2.pp2.z3", "dp1.tp2.pp2.sp"},
+     [](TrainingOptions& o) {
+       o.shape = test::small_moe();
+       o.shape.family = "llama";
+       o.shape.experts.score = "sigmoid", o.shape.experts.groups = 3, o.shape.experts.chosen_groups = 2;
+       o.remake = Remake::selective;
+     }},
+    {"experts, full recomputation, drops, several micro-batches",
+     {"dp2", "dp2.tp2.sp", "dp2.tp2.z2", "dp1.pp2.zb-h1", "dp4.z3"},
+     [](TrainingOptions& o) {
+       o.shape = test::small_moe(0.75);
+       o.shape.experts.before_choice = true;
+       o.remake = Remake::full;
+       o.micro_batch = 1;
      }},
     {"pipelines that recompute",
      {"dp2.pp2.z2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp1.pp2.v2", "dp1.pp4"},

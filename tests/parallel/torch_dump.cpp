@@ -82,7 +82,7 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
 TEST_CASE("steps of training for torch_test.py", "[.][torch]") {
   const std::filesystem::path folder = test::needed("TEST_FOLDER");
   for (const ModelPreset& preset : model_presets())
-    if (std::string(preset.name).starts_with("tiny")) dump(preset, folder / preset.name);
+    if (std::string(preset.name).starts_with("tiny") && preset.shape.experts.count == 0) dump(preset, folder / preset.name);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
 }
 
 TEST_CASE("tokens read one by one or in pieces have nearly the logits of a training pass") {
-  for (const ModelShape& shape : {small_gpt(), small_llama()}) {
+  for (const ModelShape& shape : {small_gpt(), small_llama(), small_moe()}) {
     Reader r(shape);
     Context c = r.m.context();
     c.training = false;
@@ -72,6 +72,12 @@ TEST_CASE("tokens read one by one or in pieces have nearly the logits of a train
       }
     }
   }
+}
+
+TEST_CASE("generation drops no token of an expert, whatever the capacity") {
+  Reader without(small_moe()), with(with_drops(small_moe()));
+  for (const std::vector<std::int32_t>& piece : {std::vector<std::int32_t>{5, 7, 1, 9, 30, 2}, {4}, {8, 8, 8}})
+    CHECK(without.generator.read(piece) == with.generator.read(piece));
 }
 
 TEST_CASE("a full context continues from its newer half, and each token is drawn with its own random number") {
@@ -135,7 +141,7 @@ std::vector<ModelShape> shapes_of_layouts() {
   ModelShape gpt = test::small_shape(), llama = gpt;
   llama.family = "llama";
   llama.tied = false;
-  return {gpt, llama};
+  return {gpt, llama, test::small_moe(0.75)};
 }
 
 // The layouts of `world` ranks that can generate text. Each replica generates its own text.

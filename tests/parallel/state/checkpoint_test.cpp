@@ -189,6 +189,9 @@ TEST_CASE("a checkpoint of another model is refused, and the error names the fir
   ModelShape here = checkpoint.metadata().model;
   here.heads = 3;
   CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, but 3 here"));
+  here = checkpoint.metadata().model;
+  here.experts.count = 8;
+  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its number of experts is 0, but 8 here"));
   CHECK_THROWS_WITH(step_loaded(folder / "none"), says("there is no checkpoint"));
 }
 

@@ -233,6 +233,15 @@ TEST_CASE("pickled weights are refused, and the error says what to do instead") 
   CHECK_THAT(refused([&] { HuggingFaceModel(folder / "m"); }), says("neither model.safetensors nor"));
 }
 
+TEST_CASE("a model with experts is not exported") {
+  Host host;
+  const TemporaryFolder folder;
+  ModelShape shape = small("llama");
+  const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
+  shape.experts = {.count = 4, .chosen = 2, .ffn = 8};
+  CHECK_THAT(refused([&] { export_folder(folder / "m", shape, tensors, DType::f32); }), says("num-experts is 4"));
+}
+
 TEST_CASE("any part of a tensor is read without the rest") {
   Host host;
   for (const char* family : {"gpt2", "llama"}) {

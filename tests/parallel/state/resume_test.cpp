@@ -63,6 +63,28 @@ TEST_CASE("eleven layouts resume each other's checkpoints with the same bits", "
   }
 }
 
+TEST_CASE("layouts resume each other's checkpoints of a model with experts", "[threads]") {
+  const auto with_experts = [](const Layout& layout) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape = test::small_moe();
+    return options;
+  };
+  HostMemory host;
+  const test::Seen expected = later_half(with_experts({}), Mesh(), host);
+  for (const auto& [saver, loader] :
+       {std::pair{"dp2.tp2.z1", "dp1.pp2"}, {"dp4.z3", "dp1.tp3.sp"}, {"dp1.tp2.pp2", "dp2.z2"}}) {
+    const test::TemporaryFolder folder;
+    const Layout from = parse_layout(saver, 0), to = parse_layout(loader, 0);
+    INFO(saver << " to " << loader);
+    REQUIRE(test::on_thread_mesh(from, [&](Mesh mesh, Memory& memory) {
+              return save_from(with_experts(from), std::move(mesh), memory, folder);
+            }) == "");
+    CHECK(test::on_thread_mesh(to, [&](Mesh mesh, Memory& memory) {
+            return difference(expected, resume_from(with_experts(to), std::move(mesh), memory, folder));
+          }) == "");
+  }
+}
+
 // The checkpoint of a 16-bit run stores the f32 masters, if the run has them. For f16 it also stores the loss scale.
 TEST_CASE("16-bit runs resume with the same bits if loaded in the layout that saved the checkpoint", "[threads]") {
   for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})

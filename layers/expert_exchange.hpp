@@ -1,0 +1,64 @@
+// Communication between the ranks that divide the experts of a layer. The layer of experts calls these functions without
+// knowing what they do. These defaults are for a rank that has all experts; parallel/experts.cpp overrides them.
+//
+//   home                                         here: the rank of the experts
+//   rows sorted by (expert, token) ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
+//   rows in the same order         ◀─ combine ───────────────────────────────────────────────────────────────┘
+//
+// Both functions only move rows, of any type. So each is the gradient of the other: the backward pass dispatches the
+// gradients of the experts' outputs, and combines those of their inputs.
+//
+// Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
+// (Context::leaf), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
+// other in the order of the ranks.
+#pragma once
+#include <numeric>
+#include <vector>
+
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+struct Context;
+
+// How many rows each expert has from each leaf. The rows are sorted by (expert, leaf), and within a leaf by token.
+struct ExpertRows {
+  std::int64_t experts = 0, leaves = 0;
+  std::vector<std::int64_t> counts;        // [experts, leaves]
+  std::vector<std::int64_t> between = {};  // [source rank, rank of the experts]: rows that travel; empty if none does
+
+  std::int64_t count(std::int64_t expert, std::int64_t leaf) const {
+    return counts[static_cast<std::size_t>(expert * leaves + leaf)];
+  }
+  std::int64_t of(std::int64_t expert) const { return sum(expert, expert + 1); }
+  std::int64_t all() const { return sum(0, experts); }
+  std::int64_t sum(std::int64_t first_expert, std::int64_t end) const {
+    return std::accumulate(counts.begin() + first_expert * leaves, counts.begin() + end * leaves, std::int64_t{0});
+  }
+};
+
+class ExpertExchange {
+ public:
+  virtual ~ExpertExchange() = default;
+
+  // Takes the counts of this rank's micro-batch for all experts. Returns those of this rank's experts, over the micro-
+  // batches of all source ranks. In a plan (phantom tensors) the counts at home are balanced, and equal on all ranks.
+  virtual ExpertRows here(const ExpertRows& home, Context&) const { return home; }
+  // `home` and `here` are the counts of both sides.
+  virtual Tensor dispatch(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/, Context&) const {
+    return rows;
+  }
+  virtual Tensor combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/, Context&) const {
+    return rows;
+  }
+
+  virtual std::int64_t sources() const { return 1; }  // ranks whose rows this rank's experts get
+  // If no rank's micro-batch has more than `home` rows for all experts together: the largest number of rows that this rank's
+  // experts can get. Layer::keeps declares their bytes.
+  virtual std::int64_t most_rows(std::int64_t home) const { return home; }
+  virtual bool always_most() const { return true; }  // whether every routing gives that number
+
+  static const ExpertExchange& alone();
+};
+
+}  // namespace chorale

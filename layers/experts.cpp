@@ -1,0 +1,261 @@
+#include "layers/experts.hpp"
+
+#include <span>
+
+#include "src/math/activation.hpp"
+#include "src/math/cast.hpp"
+#include "src/math/dropout.hpp"
+#include "src/math/slots.hpp"
+
+namespace chorale {
+namespace {
+
+// Calls f(expert, its first row, its number of rows) for every expert that has rows.
+template <class F>
+void each_expert(const ExpertRows& rows, F f) {
+  std::int64_t first = 0;
+  for (std::int64_t e = 0; e < rows.experts; ++e) {
+    const std::int64_t count = rows.of(e);
+    if (count > 0) f(static_cast<std::size_t>(e), first, count);
+    first += count;
+  }
+}
+
+// x in another type, the one in which the router computes.
+Tensor in_type(const Tensor& x, DType type, Context& context) {
+  if (x.dtype() == type) return x;
+  const Tensor y = context.typed(x.shape(), type, Category::workspace);
+  cast(x.slice(), y.slice(), context.queue);
+  return y;
+}
+
+}  // namespace
+
+MixtureOfExperts::MixtureOfExperts(std::string name, const ModelShape& s, const Share& width, const Share& experts,
+                                   double deviation, std::unique_ptr<Sequence> shared)
+    : name_(std::move(name)),
+      rule_(rule_of(s)),
+      width_(s.width),
+      gates_(s.gates()),
+      unit_(s.experts.ffn / s.units_of(s.experts.ffn)),
+      shared_(std::move(shared)) {
+  const Slab columns = width.slab(0, s.units_of(s.experts.ffn), 1), own = experts.slab(0, s.experts.count, 1);
+  columns_ = columns.dim < 0 ? s.experts.ffn : columns.length * unit_;
+  router_ = std::make_shared<Parameter>(
+      Parameter{.name = name_ + ".router.weight", .shape = {s.width, s.experts.count}, .deviation = 0.02});
+  const std::int64_t first = own.dim < 0 ? 0 : own.first, count = own.dim < 0 ? s.experts.count : own.length;
+  const double active = static_cast<double>(s.experts.chosen) / static_cast<double>(s.experts.count);
+  for (std::int64_t e = first; e < first + count; ++e) {
+    const auto matrix = [&](const char* which, Shape shape, double deviation_of, int dim, std::int64_t block) {
+      auto weight = std::make_shared<Parameter>(Parameter{.name = name_ + ".expert." + std::to_string(e) + which,
+                                                          .shape = std::move(shape),
+                                                          .deviation = deviation_of,
+                                                          .active = active});
+      width.cut(*weight, dim, block);
+      return weight;
+    };
+    experts_.push_back({matrix(".up.weight", {s.width, gates_ * s.experts.ffn}, 0.02, 1, gates_ * unit_),
+                        matrix(".down.weight", {s.experts.ffn, s.width}, deviation, 0, unit_)});
+  }
+  output_ = {.name = name_ + " output", .sum = SumOf::activations, .addends = s.units_of(s.experts.ffn)};
+  input_gradient_ = {.name = name_ + " input gradient", .sum = SumOf::input_gradients, .addends = s.units_of(s.experts.ffn)};
+}
+
+// y = x·w, each expert with its rows of x and its matrix.
+void MixtureOfExperts::products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here,
+                                const Tensor& y, Context& context) const {
+  each_expert(here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
+    context.numerics.product(x.narrow(first, count), (experts_[e].*matrix)->value, transposed, nullptr,
+                             y.narrow(first, count), context.queue);
+  });
+}
+
+// The same if every rank has a part of the summed dimension.
+Tensor MixtureOfExperts::partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed,
+                                          std::int64_t block, const ExpertRows& here, SumSite& site,
+                                          Context& context) const {
+  const Tensor y = context.typed({x.dim(0), width_}, context.numerics.partial_type(context.compute), Category::workspace);
+  each_expert(here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
+    context.numerics.partial_product(x.narrow(first, count), (experts_[e].*matrix)->value, transposed, block,
+                                     y.narrow(first, count), site, context.queue);
+  });
+  return y;
+}
+
+Tensor MixtureOfExperts::activated(const Tensor& x, Context& context) const {
+  const Tensor y = context.tensor({x.dim(0), columns_});
+  if (gates_ == 1)
+    gelu_forward(x, y, context.queue);
+  else
+    swiglu_forward(x, unit_, y, context.queue);
+  return y;
+}
+
+// The rows of x that the experts of this rank take.
+Tensor MixtureOfExperts::dispatched(const Tensor& x, const Tensor* weights, const Tensor& places, const Counts& counts,
+                                    Context& context) const {
+  const Tensor rows = context.typed({counts.home.all(), width_}, x.dtype(), Category::workspace);
+  take_rows(x, weights, places, rows, context.queue);
+  return context.exchange->dispatch(rows, counts.home, counts.here, context);
+}
+
+// Starts to add the experts' partial products over the ranks that share them. `partial` has a row for each row of this
+// rank's experts. The sum has the k slots of each token side by side, [tokens, k·width]; a dropped slot is zero.
+std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
+                                                    SumSite& site, Context& context) const {
+  const Tensor rows = context.exchange->combine(partial, counts.home, counts.here, context);
+  const bool ends = rows.dtype() == context.compute;
+  const Tensor slots = context.typed({places.dim(0), rule_.chosen * width_}, rows.dtype(),
+                                     ends ? Category::activations : Category::workspace);
+  put_slots(rows, places, slots, context.queue);
+  return context.boundary->start_sum(slots, site, context);
+}
+
+Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
+  Tape* const tape = context.tape;
+  const Tape::Recipe again = tape ? tape->recipe_of(x) : Tape::Recipe();
+  if (tape) tape->keep(x);
+  const Tensor all = context.boundary->whole(x, context);
+  const Routed routed = this->routed(all, context);
+  const Routing& routing = routed.routing;
+  const Counts& counts = routed.counts;
+  const Tensor rows = dispatched(all, nullptr, routing.places, counts, context);
+  const Tensor before = context.tensor({rows.dim(0), gates_ * columns_});
+  products(rows, &Expert::up, false, counts.here, before, context);
+  const Tensor after = activated(before, context);
+  if (tape) {
+    for (const Tensor& tensor : {routed.logits, routing.chosen, routing.weights, routing.places, before}) tape->keep(tensor);
+    tape->can_be_made_again(after, [this, before, &context] { return activated(before, context); });
+    tape->keep(after);
+    tape->note(counts);
+  }
+  const Tensor partial = partial_products(after, &Expert::down, false, unit_, counts.here, output_, context);
+  context.look("partial output", name_, partial);
+  const auto sum = start_sum(partial, routing.places, counts, output_, context);
+  Tensor shared;
+  if (shared_) {  // computes while the sum is in flight
+    if (again) tape->can_be_made_again(x, again);
+    shared = shared_->forward(x, context);
+  }
+  const Tensor outputs = sum(), y = context.tensor(x.shape()), weights = rows_here(routing.weights, context);
+  add_slots(outputs, &weights, shared ? &shared : nullptr, y, context.queue);
+  if (tape) tape->keep(outputs);
+  return y;
+}
+
+// With w the weights and o the experts' outputs, per token and chosen expert e:
+//
+//   do_e = w_e · dy      dw_e = dy · o_e      dlogits from dw and the two losses      dx = Σ_e dx_e + (dlogits·Wᵀ + shared)
+//
+// All tensor ranks compute the logits' gradient of all tokens, and so the same gradient of the router.
+Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
+  Tape& tape = *context.tape;
+  const Tensor outputs = tape.take();
+  const Tensor shared = shared_ ? shared_->backward(dy, context) : Tensor();
+  const auto counts = tape.take_note<Counts>();
+  const Tensor after = tape.take(), before = tape.take();
+  const Tensor places = tape.take(), weights = tape.take(), chosen = tape.take(), logits = tape.take(), x = tape.take();
+  const Tensor dy_all = context.boundary->whole(dy, context);
+  const Tensor dweights_here = context.typed({dy.dim(0), rule_.chosen}, context.statistics(), Category::workspace);
+  weight_gradients(dy, outputs, dweights_here, context.queue);
+  const Tensor dweights = context.boundary->whole(dweights_here, context);
+
+  const Tensor dafter_rows = dispatched(dy_all, &weights, places, counts, context);
+  const Tensor dafter = context.tensor(after.shape()), dbefore = context.tensor(before.shape());
+  products(dafter_rows, &Expert::down, true, counts.here, dafter, context);
+  if (gates_ == 1)
+    gelu_backward(dafter, before, dbefore, context.queue);
+  else
+    swiglu_backward(dafter, before, unit_, dbefore, context.queue);
+  const Tensor partial = partial_products(dbefore, &Expert::up, true, gates_ * unit_, counts.here, input_gradient_, context);
+  context.look("partial input gradient", name_, partial);
+  const auto sum = start_sum(partial, places, counts, input_gradient_, context);
+
+  const Tensor dlogits = context.typed(logits.shape(), logits.dtype(), Category::workspace);
+  routing_gradient(logits, rule_, chosen, places, dweights, context.loss_scale, dlogits, context.queue);
+  context.look("router input gradient", name_, dlogits);
+  const Tensor dx_of_router = from_logits(rows_here(dlogits, context), context);
+  if (shared) add_residual(shared, nullptr, Dropout{}, dx_of_router, dx_of_router, context.queue);
+  context.weight_gradient(
+      [=, this, &context] { add_weight_gradients(x, places, counts, after, dafter_rows, dbefore, dlogits, context); });
+  const Tensor slots = sum(), dx = context.tensor(dy.shape());
+  add_slots(slots, nullptr, &dx_of_router, dx, context.queue);
+  return dx;
+}
+
+void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
+                                            const Tensor& dafter_rows, const Tensor& dbefore, const Tensor& dlogits,
+                                            Context& context) {
+  const Tensor all = context.boundary->whole(x, context), rows = dispatched(all, nullptr, places, counts, context);
+  const auto add_outer = [&](const Tensor& a, const Tensor& b, std::size_t e, std::int64_t first, std::int64_t count,
+                             Parameter& weight) {
+    const ExpertRows& here = counts.here;
+    const std::span leaves(here.counts.data() + static_cast<std::int64_t>(e) * here.leaves,
+                           static_cast<std::size_t>(here.leaves));
+    context.numerics.add_outer_by_leaves(a.narrow(first, count), b.narrow(first, count), leaves, weight.gradient,
+                                         weight.site, context.queue);
+  };
+  each_expert(counts.here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
+    add_outer(after, dafter_rows, e, first, count, *experts_[e].down);
+    add_outer(rows, dbefore, e, first, count, *experts_[e].up);
+  });
+  context.numerics.add_outer(in_type(all, dlogits.dtype(), context), dlogits, context.leaf(), router_->gradient,
+                             router_->site, context.queue);
+  each_own_parameter([&](const ParameterPointer& p) { context.ready(*p); });
+}
+
+// Generation drops no token, because it does not see whole sequences.
+MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& context) {
+  const DType type = context.statistics();
+  const Tensor logits = context.typed({x.dim(0), rule_.experts}, type, Category::activations);
+  context.numerics.product(in_type(x, type, context), in_type(router_->value, type, context), false, nullptr, logits,
+                           context.queue);
+  context.look("router logits", name_, logits);
+  RoutingRule rule = rule_;
+  if (context.cache) rule.capacity = 0, rule.sequence = x.dim(0);
+  const std::int64_t leaf = context.cache ? x.dim(0) : context.leaf();
+  const Routing routing = route(logits, rule, leaf, context.memory, context.queue);
+  const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
+  return {logits, routing, {home, context.exchange->here(home, context)}};
+}
+
+Tensor MixtureOfExperts::from_logits(const Tensor& dlogits, Context& context) const {
+  const Tensor dx = context.typed({dlogits.dim(0), width_}, dlogits.dtype(), Category::workspace);
+  context.numerics.product(dlogits, in_type(router_->value, dlogits.dtype(), context), true, nullptr, dx, context.queue);
+  return in_type(dx, context.compute, context);
+}
+
+Tensor MixtureOfExperts::rows_here(const Tensor& all, const Context& context) {
+  return all.narrow(context.boundary->first_row(all.dim(0)), context.boundary->rows(all.dim(0)));
+}
+
+void MixtureOfExperts::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
+  each_own_parameter(visit);
+  if (shared_) shared_->each_parameter(visit);
+}
+
+void MixtureOfExperts::each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
+  visit(router_);
+  for (const Expert& expert : experts_) visit(expert.up), visit(expert.down);
+}
+
+void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
+  visit(output_), visit(input_gradient_);
+  if (shared_) shared_->each_site(visit);
+}
+
+// The largest number of rows is reached by every routing if no token is dropped.
+Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
+  const std::int64_t element = size_of(context.compute), here = context.boundary->rows(rows), k = rule_.chosen;
+  const std::int64_t most = context.exchange->most_rows(rule_.most_rows(rows));
+  const std::int64_t per_row = (gates_ + (context.selective() ? 0 : 1)) * columns_ * element;
+  Keeps keeps{
+      .input = here * width_ * element,
+      .inside = rows * (rule_.experts * size_of(context.statistics()) + k * (4 + 4 + size_of(context.statistics()))) +
+                most * per_row + here * k * width_ * element,
+      .at_most = rule_.capacity > 0 || !context.exchange->always_most()};
+  if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is this layer's
+  return keeps;
+}
+
+}  // namespace chorale

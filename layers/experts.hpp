@@ -1,0 +1,81 @@
+// A mixture of experts (Shazeer et al. 2017) in place of a dense MLP. For each token, a router chooses k of E small MLPs:
+//
+//   y_t = Σ over the chosen experts e, in ascending order, of weight_te · expert_e(x_t)  +  shared(x_t)
+//
+//   x ─┬─ router ─ choices, weights ────────────────────────┐
+//      ├─ rows by (expert, token) ─ up ─ act ─ down ─ rows ─┴─ weighted sum of a token's k rows ─ + ── y
+//      └─ shared expert, an ordinary MLP ──────────────────────────────────────────────────────── ┘
+//
+// All experts of a token's k slots are computed before any sum, so y does not depend on how the rows are divided. Tensor
+// parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. All tensor ranks route all tokens
+// of the micro-batch. ExpertExchange moves rows to the ranks that have their experts.
+//
+// The tape keeps x, the logits and choices, the input and output of the activation, and the experts' outputs. The rows of x
+// are gathered again in the backward pass. Per token, the layer multiplies by k experts of width f: 2·k·(gates + 1)·h·f
+// flops forward. It sums k rows over the tensor ranks, where a dense MLP sums one.
+//
+// Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaf): the rows of an expert that come from one
+// leaf are one addend.
+#pragma once
+#include "layers/expert_exchange.hpp"
+#include "layers/sequence.hpp"
+#include "layers/shape.hpp"
+#include "src/math/routing.hpp"
+
+namespace chorale {
+
+class MixtureOfExperts final : public Layer {
+ public:
+  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: of the initial values of
+  // `down`. shared: null if there is no shared expert.
+  MixtureOfExperts(std::string name, const ModelShape& shape, const Share& width, const Share& experts, double deviation,
+                   std::unique_ptr<Sequence> shared);
+
+  const std::string& name() const override { return name_; }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  void each_site(const std::function<void(SumSite&)>& visit) override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  struct Expert {
+    ParameterPointer up, down;
+  };
+  // Rows at home and on the ranks that have their experts.
+  struct Counts {
+    ExpertRows home, here;
+  };
+  struct Routed {
+    Tensor logits;
+    Routing routing;
+    Counts counts;
+  };
+
+  Routed routed(const Tensor& x, Context& context);
+  void products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here, const Tensor& y,
+                Context& context) const;
+  Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
+                          const ExpertRows& here, SumSite& site, Context& context) const;
+  Tensor activated(const Tensor& x, Context& context) const;
+  Tensor dispatched(const Tensor& x, const Tensor* weights, const Tensor& places, const Counts& counts,
+                    Context& context) const;
+  std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
+                                    Context& context) const;
+  void add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
+                            const Tensor& dafter_rows, const Tensor& dbefore, const Tensor& dlogits, Context& context);
+  Tensor from_logits(const Tensor& dlogits, Context& context) const;
+  static Tensor rows_here(const Tensor& all, const Context& context);  // this rank's rows of the stream
+  void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // all but the shared expert's
+
+  std::string name_;
+  RoutingRule rule_;
+  std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
+  std::int64_t columns_;               // of the activation's output, on this rank
+  ParameterPointer router_;
+  std::vector<Expert> experts_;  // those of this rank
+  std::unique_ptr<Sequence> shared_;
+  SumSite output_, input_gradient_;  // sums over the units of an expert
+};
+
+}  // namespace chorale

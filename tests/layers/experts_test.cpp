@@ -1,0 +1,170 @@
+// Experts: gradients of the whole layer in f64 against central differences, extreme routings, the bytes that the layer
+// keeps, and refused shapes. tests/math/routing_test.cpp tests the router's arithmetic.
+#include "layers/experts.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/layers/slopes.hpp"
+
+namespace chorale {
+namespace {
+
+// The balance loss and the z-loss by their definitions (src/math/routing.hpp), without groups.
+double router_losses(const Tensor& logits, const ModelShape& shape) {
+  const Experts& e = shape.experts;
+  const auto values = logits.values<double>();
+  const std::int64_t s = shape.sequence, n = e.count;
+  double loss = 0;
+  for (std::int64_t first = 0; first < logits.dim(0); first += s) {
+    std::vector<double> chosen(static_cast<std::size_t>(n)), share(static_cast<std::size_t>(n));
+    for (std::int64_t t = first; t < first + s; ++t) {
+      const double* l = values.data() + t * n;
+      std::vector<std::size_t> order(static_cast<std::size_t>(n));
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l[a] > l[b]; });
+      for (std::int64_t j = 0; j < e.chosen; ++j) chosen[order[static_cast<std::size_t>(j)]] += 1;
+      const auto score = [&](std::int64_t i) { return e.score == "sigmoid" ? 1 / (1 + std::exp(-l[i])) : std::exp(l[i]); };
+      double scores = 0, exponentials = 0;
+      for (std::int64_t i = 0; i < n; ++i) scores += score(i), exponentials += std::exp(l[i]);
+      for (std::int64_t i = 0; i < n; ++i) share[static_cast<std::size_t>(i)] += score(i) / scores;
+      loss += e.z * std::log(exponentials) * std::log(exponentials);
+    }
+    const auto steps = static_cast<double>(s);
+    for (std::size_t i = 0; i < share.size(); ++i)
+      loss += e.balance * steps * static_cast<double>(n) * chosen[i] / (static_cast<double>(e.chosen) * steps) * share[i] /
+              steps;
+  }
+  return loss;
+}
+
+// One block of experts, small because products in f64 run in plain loops.
+ModelShape one_block(const char* family) {
+  ModelShape shape{family, 1, 2, 2, 12, 24, 6, 31};
+  shape.experts = {.count = 6, .chosen = 2, .ffn = 8};
+  return shape;
+}
+
+struct Variation {
+  const char* about;
+  void (*change)(Experts&);
+};
+
+const Variation variations[] = {
+    {"softmax over the chosen", [](Experts&) {}},
+    {"softmax over all", [](Experts& e) { e.before_choice = true; }},
+    {"sigmoid, scaled", [](Experts& e) { e.score = "sigmoid", e.scale = 2.5; }},
+    {"two of three groups", [](Experts& e) { e.score = "sigmoid", e.groups = 3, e.chosen_groups = 2; }},
+    {"one expert per token", [](Experts& e) { e.chosen = 1, e.before_choice = true; }},
+    {"all experts", [](Experts& e) { e.chosen = e.count; }},
+    {"a shared expert", [](Experts& e) { e.shared_ffn = 10; }},
+    {"drops", [](Experts& e) { e.capacity = 0.6; }},
+    {"drops, a shared expert", [](Experts& e) { e.capacity = 0.6, e.score = "sigmoid", e.shared_ffn = 10; }},
+};
+
+TEST_CASE("the gradients of experts are slopes of the loss, with every score, with and without drops") {
+  for (const char* family : {"llama", "gpt2"})
+    for (const Variation& variation : variations) {
+      ModelShape shape = one_block(family);
+      variation.change(shape.experts);
+      INFO(family << ", " << variation.about);
+      check_gradients(shape, 3);
+    }
+}
+
+TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
+  for (const char* score : {"softmax", "sigmoid"})
+    for (const double capacity : {0.0, 0.6}) {
+      ModelShape shape = one_block("llama");
+      shape.experts.score = score, shape.experts.capacity = capacity;
+      shape.experts.balance = 0.7, shape.experts.z = 0.3;
+      SmallModel m(shape, DType::f64, 3);
+      m.more_loss = [&](const Tensor& logits) { return router_losses(logits, shape); };
+      INFO(score << ", capacity " << capacity);
+      check_gradients(m);
+    }
+}
+
+// Equal logits: every token chooses the first experts, and all other experts have no rows.
+TEST_CASE("all tokens may choose the same expert") {
+  for (const double capacity : {0.0, 1.0}) {
+    ModelShape shape = one_block("llama");
+    shape.experts.chosen = 1, shape.experts.before_choice = true, shape.experts.capacity = capacity;
+    SmallModel m(shape, DType::f64, 3);
+    for (const ParameterPointer& p : m.model.parameters())
+      if (p->name.ends_with("router.weight")) std::ranges::fill(p->value.values<double>(), 0.0);
+    check_gradients(m, "router.weight");  // a change of the router changes the choices
+    m.forward_backward();
+    for (const ParameterPointer& p : m.model.parameters())
+      if (p->name.find(".expert.") != std::string::npos) {
+        INFO(p->name << ", capacity " << capacity);
+        CHECK((norm(m.gradient(p)) > 0) == (p->name.find(".expert.0.") != std::string::npos));
+      }
+    CHECK(m.desk.ledger.current(Category::activations) == 0);
+  }
+}
+
+TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics") {
+  for (const Variation& variation : variations) {
+    ModelShape shape = one_block("llama");
+    variation.change(shape.experts);
+    shape.experts.balance = 0.1, shape.experts.z = 0.01;
+    SmallModel reference(shape, DType::f64, 3);
+    const double loss = reference.forward_backward();
+    double whole = 0;
+    for (const ParameterPointer& p : reference.model.parameters()) whole = std::hypot(whole, norm(reference.gradient(p)));
+    for (const bool exact : {false, true}) {
+      SmallModel m(shape, DType::f32, 3, Remake::none, exact);
+      CHECK(m.forward_backward() == Approx(loss).epsilon(2e-6));
+      const auto ours = m.model.parameters(), theirs = reference.model.parameters();
+      for (std::size_t p = 0; p < ours.size(); ++p) {
+        const std::vector<double> expected = reference.gradient(theirs[p]);
+        std::vector<double> off = m.gradient(ours[p]);
+        for (std::size_t i = 0; i < off.size(); ++i) off[i] -= expected[i];
+        INFO(variation.about << ", " << ours[p]->name << (exact ? ", exact" : ", fast"));
+        CHECK(norm(off) <= 2e-5 * std::max(norm(expected), 1e-2 * whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("with a capacity, experts keep at most the declared bytes; without one, exactly these") {
+  for (const double capacity : {0.0, 0.6, 1.0, 4.0})
+    for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
+      ModelShape shape = one_block("llama");
+      shape.experts.capacity = capacity, shape.experts.shared_ffn = 10;
+      SmallModel m(shape, DType::f32, 3, remake);
+      m.forward_backward();
+      INFO("capacity " << capacity << ", kept " << m.kept_bytes << " of " << m.declared_bytes());
+      CHECK((capacity > 0 ? m.kept_bytes <= m.declared_bytes() : m.kept_bytes == m.declared_bytes()));
+    }
+}
+
+TEST_CASE("the error for an invalid shape of experts names the options and their numbers") {
+  const auto refused = [](auto change) -> std::string {
+    ModelShape shape = one_block("llama");
+    change(shape.experts);
+    try {
+      shape.check();
+    } catch (const Error& error) {
+      return error.exit() == Exit::usage ? error.what() : "";
+    }
+    return "";
+  };
+  const auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  CHECK(refused([](Experts&) {}).empty());
+  CHECK(says(refused([](Experts& e) { e.chosen = 7; }), "it chooses 7 of 6 experts"));
+  CHECK(says(refused([](Experts& e) { e.chosen = 0; }), "it chooses 0 of 6 experts"));
+  CHECK(says(refused([](Experts& e) { e.ffn = 0; }), "moe-ffn-hidden-size is 0"));
+  CHECK(says(refused([](Experts& e) { e.capacity = -1; }), "the factor is -1"));
+  CHECK(says(refused([](Experts& e) { e.every = 2; }), "moe-layer-freq 2 is more than num-layers 1"));
+  CHECK(says(refused([](Experts& e) { e.groups = 4; }), "6 experts, 4 groups"));
+  CHECK(says(refused([](Experts& e) { e.groups = 3, e.chosen_groups = 4; }), "from 4 of 3 groups"));
+  CHECK(says(refused([](Experts& e) { e.groups = 6, e.chosen_groups = 1; }), "from 1 of 6 groups with 1 experts each"));
+  CHECK(says(refused([](Experts& e) { e.z = -0.1; }), "z -0.1"));
+  CHECK(says(refused([](Experts& e) { e.score = "sigmoid", e.before_choice = true; }),
+             "moe-router-score-function is sigmoid"));
+}
+
+}  // namespace
+}  // namespace chorale
