@@ -87,13 +87,13 @@ class PlanCommand final : public Command {
     if (format_ == "text") {
       const StepForecast forecast = forecast_step(request_);
       fmt::print(
-          "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
+          "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n"
           "time {}\n\n"
           "replica 0, shard 0 of each stage; columns params to states: bytes held after a step; "
           "activations to peak: peaks of a step\n",
-          to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
-          o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
+          to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
+          name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
           forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
                    : "not predicted: " + forecast.why_not);
     }
@@ -148,9 +148,9 @@ class PlanCommand final : public Command {
     const plan::Choices choices = plan::in_order(weigh_all(session), memory_limit_.value_or(0));
     const TrainingOptions& o = request_.options;
     if (format_ == "text")
-      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters in {}, {} sequences of {} tokens per step{}\n\n",
-                 ranks_, layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute),
-                 o.global_batch, o.shape.sequence,
+      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
+                 ranks_, layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
+                 name_of(o.compute), o.global_batch, o.shape.sequence,
                  memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
     fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
     return 0;

@@ -211,7 +211,7 @@ class Train final : public Command {
   }
 
   void announce(RunRecord& run, const train::Team& team, Training& training, const train::Dataset& data) const {
-    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+    run.recorder->text("/", "flops_formula", "6 (active parameters - positions) + 6 layers sequence width, per token");
     run.recorder->text("/", "device", team.about_device());
     run.recorder->text("/", "backends", to_string(team.backends()));
     run.recorder->text("/", "layout", to_string(training.mesh().layout()));
@@ -219,11 +219,12 @@ class Train final : public Command {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
     run.log.info(
-        "{}: {:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
+        "{}: {:.2f} million parameters{} ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
         "rank, "
         "data: {}",
-        to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
-        name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+        to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, train::words_for_active(s), s.layers,
+        s.width, s.heads, name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "",
+        data.name());
     if (device_.memory()) run.log.info("on {}", team.about_device());
     const Layout& layout = training.mesh().layout();
     const std::int64_t layers = blocks_of_parts(s, training.schedule().parts()).front(), shards = layout.shards();
@@ -251,7 +252,7 @@ class Train final : public Command {
       accounting.stepped(result);
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
       const double flops = rate * training.options().shape.flops_per_token();
-      check_activations(training);
+      training.check_activations();
       train::RankShare mine = train::share_of(result, training.ledger(), signals_->pending().has_value());
       mine.faster_than_peak = flops > peak_.flops() && !peak_.measured_again();
       const std::vector<train::RankShare> shares = exchange(training.mesh().world(), mine);
@@ -301,13 +302,6 @@ class Train final : public Command {
     else if (result.step % log_interval_ == 0 || result.step == flags_.steps())
       run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, flags_.steps(), note, result.gradient_norm,
                    result.rate);
-  }
-
-  // Plans, and the choice of a layout, rely on the number of bytes that the layers declare.
-  static void check_activations(Training& training) {
-    require(training.activation_bytes() == training.declared_activation_bytes(),
-            "the layers declared that they keep {} bytes of activations, but they keep {}",
-            training.declared_activation_bytes(), training.activation_bytes());
   }
 
   std::int64_t eval_samples(const train::Dataset& data) const { return std::min(eval_samples_, data.held_out()); }

@@ -18,6 +18,13 @@ struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
 };
+
+// A field of the experts as text; empty for a dense model, to which these options do not apply.
+template <class Field>
+std::string of_experts(const ModelShape& s, Field Experts::*field) {
+  return s.experts.count > 0 ? fmt::format("{}", s.experts.*field) : "";
+}
+
 const ShapeOption shape_options[] = {
     {"family", [](const ModelShape& s) { return s.family; }},
     {"num-layers", [](const ModelShape& s) { return std::to_string(s.layers); }},
@@ -29,7 +36,20 @@ const ShapeOption shape_options[] = {
     {"vocab-size", [](const ModelShape& s) { return std::to_string(s.vocabulary); }},
     {"norm-epsilon", [](const ModelShape& s) { return fmt::format("{}", s.epsilon); }},
     {"rotary-base", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.rotary_base) : ""; }},
-    {"untie-embeddings", [](const ModelShape& s) { return std::string(s.tied ? "false" : "true"); }}};
+    {"untie-embeddings", [](const ModelShape& s) { return std::string(s.tied ? "false" : "true"); }},
+    {"num-experts", [](const ModelShape& s) { return std::to_string(s.experts.count); }},
+    {"moe-router-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen); }},
+    {"moe-ffn-hidden-size", [](const ModelShape& s) { return of_experts(s, &Experts::ffn); }},
+    {"moe-shared-expert-intermediate-size", [](const ModelShape& s) { return of_experts(s, &Experts::shared_ffn); }},
+    {"moe-layer-freq", [](const ModelShape& s) { return of_experts(s, &Experts::every); }},
+    {"moe-router-score-function", [](const ModelShape& s) { return of_experts(s, &Experts::score); }},
+    {"moe-router-pre-softmax", [](const ModelShape& s) { return of_experts(s, &Experts::before_choice); }},
+    {"moe-router-topk-scaling-factor", [](const ModelShape& s) { return of_experts(s, &Experts::scale); }},
+    {"moe-router-num-groups", [](const ModelShape& s) { return of_experts(s, &Experts::groups); }},
+    {"moe-router-group-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen_groups); }},
+    {"moe-expert-capacity-factor", [](const ModelShape& s) { return of_experts(s, &Experts::capacity); }},
+    {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }},
+    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }}};
 
 std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
   std::vector<Setting> settings;
@@ -56,7 +76,8 @@ std::vector<Preset> presets() {
     Preset& made = all.emplace_back(Preset{preset.name, preset.about, {}});
     for (const Setting& setting : settings_of(s, "")) {
       const bool follows = (setting.key == "num-query-groups" && s.groups == s.heads) ||
-                           (setting.key == "ffn-hidden-size" && s.ffn == 4 * s.width);
+                           (setting.key == "ffn-hidden-size" && s.ffn == 4 * s.width) ||
+                           (setting.key == "moe-ffn-hidden-size" && s.experts.ffn == s.ffn);
       made.values.emplace_back(setting.key, follows ? "0" : setting.text);
     }
     made.values.emplace_back("global-batch-size", std::to_string(preset.batch));
@@ -80,6 +101,11 @@ Foreign read_hugging_face_shape(const std::filesystem::path& folder) {
   return {settings_of(shape_of_folder(folder), "model " + folder.string()), {}};
 }
 
+std::string words_for_active(const ModelShape& shape) {
+  if (shape.experts.count == 0) return "";
+  return fmt::format(", {:.2f} of them active", static_cast<double>(shape.active_parameters()) / 1e6);
+}
+
 void Flags::declare(Options& o) {
   options_ = &o;
   o.section("model");
@@ -97,6 +123,7 @@ void Flags::declare(Options& o) {
   o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
   o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
   o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
+  declare_experts(o);
   o.section("numbers and memory");
   o.add("dtype", dtype_, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});
   o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
@@ -128,6 +155,31 @@ void Flags::declare(Options& o) {
   o.section("the run");
   o.add("seed", seed_, "seed of initial weights, data order and dropout").range(0, 9e18);
   o.add("threads", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
+}
+
+void Flags::declare_experts(Options& o) {
+  Experts& e = shape_.experts;
+  const auto dense = [&e] { return e.count == 0 ? "num-experts is 0" : ""; };
+  const auto of_experts = [&](Option& option) -> Option& { return option.only_where("a model with experts", dense); };
+  o.section("experts");
+  o.add("num-experts", e.count, "experts of a block; 0: every MLP is dense").range(0, 1e5);
+  of_experts(o.add("moe-router-topk", e.chosen, "experts that a token chooses").range(1, 1e5));
+  of_experts(o.add("moe-ffn-hidden-size", e.ffn, "width of an expert; 0: ffn-hidden-size").range(0, 1e7));
+  of_experts(o.add("moe-shared-expert-intermediate-size", e.shared_ffn, "width of an expert that takes every token; 0: none")
+                 .range(0, 1e7));
+  of_experts(o.add("moe-layer-freq", e.every, "every n-th block has experts, the others a dense MLP").range(1, 1e4));
+  of_experts(o.add("moe-router-score-function", e.score, "how logits become scores").one_of({"softmax", "sigmoid"}));
+  of_experts(o.add("moe-router-pre-softmax", e.before_choice,
+                   "softmax over all experts instead of the chosen ones; their weights then add up to less than 1"));
+  of_experts(o.add("moe-router-topk-scaling-factor", e.scale, "multiplies the weights of the chosen experts").range(0, 1e6));
+  of_experts(
+      o.add("moe-router-num-groups", e.groups, "groups of experts; a token chooses among its best groups").range(1, 1e5));
+  of_experts(o.add("moe-router-group-topk", e.chosen_groups, "groups that a token may choose from").range(1, 1e5));
+  of_experts(o.add("moe-expert-capacity-factor", e.capacity,
+                   "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence; 0: all")
+                 .range(0, 1e6));
+  of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
+  of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
 }
 
 void Flags::require_shape(const ModelShape& model, const std::string& path) const {
@@ -222,6 +274,7 @@ ModelShape Flags::unchecked_shape() const {
   shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
   shape.groups = groups_ ? groups_ : shape_.heads;
   shape.tied = !untied_;
+  if (shape.experts.count > 0 && shape.experts.ffn == 0) shape.experts.ffn = shape.ffn;
   return shape;
 }
 

@@ -18,6 +18,9 @@ std::vector<Preset> presets();
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
+// ", 0.53 of them active" for a model with experts, where a token uses some of the parameters; else "".
+std::string words_for_active(const ModelShape& shape);
+
 class Flags {
  public:
   void declare(Options& options);
@@ -46,6 +49,7 @@ class Flags {
   void take_batch(TrainingOptions& o, const Layout& layout) const;
   const Options* options_ = nullptr;  // the declared options, which know the source of each value
   ModelShape shape_;
+  void declare_experts(Options& options);
   void declare_rate(Options& options);
   LearningRate rate() const;
   LearningRate rate_{.warmup = 10};
