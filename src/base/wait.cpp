@@ -25,8 +25,9 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
+  // longest_sleep: ranks that share a core wait for each other in turn, and each sleep of one delays all that wait for it.
   // stop_seconds: longer than one training step should take.
-  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;
+  constexpr double first_sleep = 50e-6, longest_sleep = 200e-6, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
     started_ = asked_ = -1;
@@ -51,8 +52,7 @@ void Idler::idle() {
                   fmt::format("{} was received, and nothing has moved for {:.1f} s since", strsignal(signal), now - asked_),
                   "this rank's memory is lost; resume from the newest checkpoint", where_);
   }
-  const int doublings = std::min(idles_ - how_.yields - 1, 10);
-  how_.clock.sleep(std::min(longest_sleep, first_sleep * static_cast<double>(1 << doublings)));
+  how_.clock.sleep(std::min(longest_sleep, first_sleep * (idles_ - how_.yields)));
 }
 
 }  // namespace chorale::detail

@@ -5,7 +5,7 @@
 // reads such requests cannot read them while it waits here. The clock is injected; failure detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
-//             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
+//             busy-wait    sched_yield         sleep 50 → 200 µs        Error, exit 4
 //
 // Cost: a spin costs one poll and one pause; the clock is first read after the spins.
 #pragma once

@@ -23,14 +23,14 @@ TEST_CASE("a wait whose condition soon holds never reads the clock") {
   CHECK(polls == 1500);
 }
 
-TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
+TEST_CASE("waiting spins, then yields, then sleeps, at most 200 µs each time") {
   VirtualClock clock;
   int polls = 0, idles = 0;
-  wait_until([&] { return ++polls == 10 + 5 + 4; }, {.clock = clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
+  wait_until([&] { return ++polls == 10 + 5 + 6; }, {.clock = clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
              "a poll");
-  // on_idle runs before each sleep. The 19 polls: 10 spins, 1 before the first yield, 1 after each of 5 yields and 3 sleeps.
-  CHECK(idles == 3);
-  CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
+  // on_idle runs before each sleep. The 21 polls: 10 spins, 1 before the first yield, 1 after each of 5 yields and 5 sleeps.
+  CHECK(idles == 5);
+  CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 150e-6 + 2 * 200e-6));
 }
 
 TEST_CASE("a wait calls all hooks of its thread when it sleeps") {
@@ -79,7 +79,7 @@ TEST_CASE("the time limit of a wait starts again at every step of progress") {
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  // Each step has a few short sleeps; without progress, sleeps would have grown to 1 ms.
+  // Each step has a few short sleeps; without progress, each would sleep for 200 µs.
   CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);
   CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than the limit of one step
 }
