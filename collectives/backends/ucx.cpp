@@ -96,7 +96,7 @@ Availability probe_ucx() {
   ucp_get_version(&major, &minor, &release);
   const std::string version = fmt::format("UCX {}.{}.{}", major, minor, release);
   try {
-    const ucx::Context context = ucx::open_context();
+    const ucx::Context context = ucx::open_context(1);
     const ucx::Worker worker = ucx::open_worker(context.get());
     return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {

@@ -2,11 +2,13 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <numeric>
 #include <string_view>
 
 #include "src/base/error.hpp"
 #include "src/base/polling_barrier.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale::ucx {
 
@@ -33,10 +35,25 @@ void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
 
+bool has_rdma() {
+  std::error_code none;
+  const std::filesystem::path devices = "/sys/class/infiniband";
+  return std::filesystem::is_directory(devices, none) && !std::filesystem::is_empty(devices, none);
+}
+
+// UCX sends a message above its threshold only when the receiver has answered. Over TCP the answer waits behind the data
+// that the receiver is sending itself, so two ranks that exchange messages send one after the other. This function raises
+// the threshold to 4 MiB, which the send buffer of a socket takes at once by default (net.ipv4.tcp_wmem). If the receiver is
+// not ready for such a message, UCX keeps a copy there. Within a host, and with RDMA, UCX's own threshold stays.
+void send_at_once_over_tcp(int hosts) {
+  if (hosts > 1 && !has_rdma() && uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_RNDV_THRESH", "4m", 0);
+}
+
 }  // namespace
 
-Context open_context() {
+Context open_context(int hosts) {
   wait_for_silent_hosts();
+  send_at_once_over_tcp(hosts);
   ucp_params_t wanted{};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
   wanted.features = UCP_FEATURE_TAG;
@@ -65,7 +82,7 @@ Worker open_worker(ucp_context_h context) {
 Switchboard::Switchboard(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
-      context_(open_context()),
+      context_(open_context(topology_of(runtime).hosts())),
       worker_(open_worker(context_.get())),
       progress_hook_([this] { ucp_worker_progress(worker_.get()); }) {
   mpi::polling_barrier(runtime.world());

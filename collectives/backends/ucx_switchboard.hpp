@@ -27,7 +27,7 @@ using Context = Handle<ContextTraits>;
 using Worker = Handle<WorkerTraits>;
 
 void check(ucs_status_t status, const char* call, std::source_location where = std::source_location::current());
-Context open_context();
+Context open_context(int hosts);  // hosts: on how many the ranks of the run are
 bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 
