@@ -7,8 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "parallel/forecast/prices.hpp"
-
 namespace chorale {
 
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
@@ -81,15 +79,17 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
     // A price needs the problems of all ranks. Those of an uneven all_to_all are priced as if all blocks were equal.
     const std::int64_t even_count = (key.count + size_ - 1) / size_ * size_;
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size_, 0, false, hosts_);
-    if (script_) place->second.seconds = seconds_of(*selector_, backend_, decision.choice, priced, key.dtype);
+    if (script_)
+      place->second.price =
+          price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);
   }
   return place->second;
 }
 
 int Axis::pretend(const TensorCall& call) {
-  const Foreseen& price = foreseen(call);
-  add(static_cast<std::size_t>(call.what), price.sent);
-  return script_ ? script_->begin({.group = name_, .seconds = price.seconds}) : -1;
+  const auto& [sent, price] = foreseen(call);
+  add(static_cast<std::size_t>(call.what), sent);
+  return script_ ? script_->begin({.group = name_, .seconds = price.seconds, .on_cores = price.on_cores}) : -1;
 }
 
 Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
@@ -191,8 +191,8 @@ Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
   int call = -1;
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
-    const MessagePrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
-    call = script_->begin({name_, from, to, price.seconds, price.waits});
+    const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
+    call = script_->begin({name_, from, to, price.seconds, price.waits, price.on_cores});
   }
   return {*this, Request(), x, x, call};
 }

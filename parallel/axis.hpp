@@ -15,6 +15,7 @@
 
 #include "collectives/decision.hpp"
 #include "parallel/communication_time.hpp"
+#include "parallel/forecast/prices.hpp"
 #include "parallel/forecast/script.hpp"
 #include "parallel/trace.hpp"
 #include "src/memory/tensor.hpp"
@@ -138,7 +139,7 @@ class Axis {
   // What this rank would send in the call. If there is a script, also the price of the call.
   struct Foreseen {
     Sent sent;
-    double seconds = -1;
+    CallPrice price;
   };
   const Foreseen& foreseen(const TensorCall& call);
   int pretend(const TensorCall& call);  // returns the call's number in the script; −1: there is no script

@@ -9,7 +9,7 @@ CallGraph::CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_by
       element_(static_cast<double>(element_bytes)),
       prices_(prices),
       core_of_(site.core_of()),
-      graph_(site, site.crowded() ? prices.turn : 0) {}
+      graph_(site, site.crowded() ? prices.turn : 0, prices.burst * prices.link) {}
 
 int CallGraph::add(int rank, double seconds) {
   own_.push_back({graph_.add(rank, seconds), rank, seconds});

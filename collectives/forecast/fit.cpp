@@ -11,7 +11,10 @@ namespace {
 // Each is between two powers of two, because most programs send messages of such lengths. A library's limit may be just
 // above one or just below: a short message goes into a buffer with its header. On a host, Open MPI's buffers have 4096
 // bytes, UCX's 8256.
-constexpr double usual_eager_bytes[] = {1536, 3072, 6144, 12288, 24576, 49152, 98304};
+constexpr double usual_eager_bytes[] = {1536, 3072, 6144, 12288, 24576, 49152, 98304, 3145728};
+
+// A link is a wire, without a burst, unless a burst makes the errors clearly smaller.
+constexpr double worth_a_burst = 1.05;
 
 // Where every search begins: a typical core and a gigabit network.
 Prices usual(bool is_network) {
@@ -19,7 +22,7 @@ Prices usual(bool is_network) {
   p.touch.fill(1 / 40e9);
   p.cross.fill(1 / 30e9);
   p.cross_sum = 1 / 30e9, p.sum = 1 / 100e9, p.copy = 1 / 15e9, p.eager = 1 / 10e9;
-  if (is_network) p.latency = 3e-5, p.message = 5e-6, p.handshake = 3e-5, p.link = 1 / 120e6, p.copy = 1 / 3e9;
+  if (is_network) p.latency = 3e-5, p.message = 5e-6, p.handshake = 3e-5, p.link = 1 / 120e6, p.burst = 64e3, p.copy = 1 / 3e9;
   return p;
 }
 
@@ -28,7 +31,7 @@ Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
   p.latency = far.latency, p.message = far.message, p.handshake = far.handshake;
-  p.link = far.link, p.copy = far.copy, p.eager = far.eager;
+  p.link = far.link, p.burst = far.burst, p.copy = far.copy, p.eager = far.eager;
   if (p.turn <= 0) p.turn = far.turn;
   return p;
 }
@@ -42,13 +45,14 @@ struct Knob {
 class Search {
  public:
   Search(const std::vector<Timed>& rows, std::int64_t element_bytes, bool maps_memory, const Site& site, double eager_bytes,
-         const Known& known)
+         const Known& known, bool has_burst = true)
       : rows_(rows), element_bytes_(element_bytes), maps_memory_(maps_memory), site_(site) {
     is_network_ = std::ranges::max(site.host_of) > 0;
     within_ = known.within.value_or(usual(false));
     between_ = known.within && is_network_ ? beyond(*known.within) : usual(is_network_);
     if (!known.within) within_.eager_bytes = known.eager_bytes > 0 ? known.eager_bytes : eager_bytes;
     between_.eager_bytes = eager_bytes;
+    if (!has_burst) between_.burst = 0;
     const bool knows_host = known.within && is_network_ && !site.crowded();
     if (known.within && !knows_host) complete(within_), complete(between_);
     if (site.crowded() && !known.within) within_.latency = 1.5e-6;
@@ -57,6 +61,7 @@ class Search {
     if (site.crowded()) add({"turn"}, is_network_);
     if (!knows_host) add_message(false);
     if (is_network_) add_message(true), add({"link"}, true);
+    if (is_network_ && has_burst) add({"burst"}, true);
   }
 
   std::optional<Minimum> run(const std::function<bool()>& tick) {
@@ -78,7 +83,7 @@ class Search {
       fitted.within.cross_sum = fitted.between.cross_sum = 0;
     for (Prices* prices : {&fitted.within, &fitted.between}) {
       if (!site_.crowded()) prices->turn = 0;
-      if (!is_network_) prices->link = 0;
+      if (!is_network_) prices->link = prices->burst = 0;
     }
     fitted.error = quantile_of_sizes(found.errors, 50), fitted.error_95 = quantile_of_sizes(found.errors, 95);
     return fitted;
@@ -129,16 +134,20 @@ class Search {
 std::optional<Fitted> fit(const std::vector<Timed>& rows, std::int64_t element_bytes, bool maps_memory, const Site& site,
                           const std::function<bool()>& tick, const Known& known) {
   std::optional<Fitted> best;
-  double least = 0;
+  double least = 0, best_eager_bytes = 0;
   const bool is_network = std::ranges::max(site.host_of) > 0;
   for (const double eager_bytes : usual_eager_bytes) {
     Search search(rows, element_bytes, maps_memory, site, eager_bytes, known);
     const std::optional<Minimum> found = search.run(tick);
     if (!found) return std::nullopt;
-    if (!best || found->cost < least) best = search.result(*found), least = found->cost;
+    if (!best || found->cost < least) best = search.result(*found), least = found->cost, best_eager_bytes = eager_bytes;
     if (maps_memory || (known.eager_bytes > 0 && !is_network)) break;
   }
-  return best;
+  if (!is_network) return best;
+  Search wire(rows, element_bytes, maps_memory, site, best_eager_bytes, known, false);
+  const std::optional<Minimum> found = wire.run(tick);
+  if (!found) return std::nullopt;
+  return found->cost <= worth_a_burst * least ? wire.result(*found) : best;
 }
 
 }  // namespace chorale::forecast

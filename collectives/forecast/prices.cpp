@@ -37,6 +37,7 @@ std::span<double> values(Prices& prices, const std::string& key) {
       {"eager", {&prices.eager, 1}},
       {"eager_bytes", {&prices.eager_bytes, 1}},
       {"link", {&prices.link, 1}},
+      {"burst", {&prices.burst, 1}},
   };
   const auto found = std::ranges::find_if(all, [&](const auto& row) { return row.first == key; });
   require(found != std::end(all), "no price is called {}", key);

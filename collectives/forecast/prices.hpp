@@ -26,7 +26,8 @@ struct Prices {
   double copy = 0;       // seconds per byte of a message, or that goes through a board of mapped memory, at each end
   double eager = 0;      // seconds per byte that a sender copies, up to `eager_bytes`
   double eager_bytes = 0;
-  double link = 0;  // seconds per byte on a host's link, in each direction
+  double link = 0;   // seconds per byte on a host's link, in each direction
+  double burst = 0;  // bytes that a link which was idle carries at once
 };
 
 Prices prices_of(const Level& level);  // prices that the level lacks are 0

@@ -7,7 +7,7 @@
 //
 // If ranks outnumber the cores of their machine, they take turns: a core that turns to another rank first spends
 // `switch_seconds`. A rank does one thing at a time, in the order in which work was added. A link carries one transfer at a
-// time in each direction.
+// time in each direction. While the receiver's link is busy, the sender's link goes on to its next transfer.
 #pragma once
 #include <vector>
 
@@ -27,7 +27,9 @@ struct Site {
 
 class WorkGraph {
  public:
-  WorkGraph(Site site, double switch_seconds) : site_(std::move(site)), switch_seconds_(switch_seconds) {}
+  // burst_seconds: transfers that take this long pass at once over a link that was idle; it catches up afterwards.
+  WorkGraph(Site site, double switch_seconds, double burst_seconds = 0)
+      : site_(std::move(site)), switch_seconds_(switch_seconds), burst_seconds_(burst_seconds) {}
 
   int add(int rank, double seconds);                       // returns the number of the work
   int add_transfer(int from, int to, double seconds);      // between the hosts of these ranks
@@ -49,7 +51,7 @@ class WorkGraph {
   };
   friend class Run;
   Site site_;
-  double switch_seconds_;
+  double switch_seconds_, burst_seconds_;
   std::vector<Work> works_;
 };
 

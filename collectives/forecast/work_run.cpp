@@ -23,7 +23,7 @@ class Run {
         is_busy_(graph.site_.host_of.size(), false),
         core_of_(graph.works_.size(), nullptr),
         machines_(index(most(graph.site_.machine_of) + 1)),
-        out_(index(most(graph.site_.host_of) + 1), 0),
+        out_(index(most(graph.site_.host_of) + 1), -graph.burst_seconds_),
         in_(out_) {
     for (auto& cores : machines_) cores.resize(index(graph.site_.cores));
     for (const auto& work : graph.works_) missing_.push_back(work.missing);
@@ -72,8 +72,8 @@ class Run {
     }
     double& out = out_[index(graph_.site_.host_of[index(work.rank)])];
     double& in = in_[index(graph_.site_.host_of[index(work.to)])];
-    out = in = std::max({event.time, out, in}) + work.seconds;
-    events_.push({out, event.work, true});
+    for (double* const link : {&out, &in}) *link = std::max(event.time - graph_.burst_seconds_, *link) + work.seconds;
+    events_.push({std::max({event.time, out, in}), event.work, true});
   }
 
   void end(const Event& event) {
@@ -119,7 +119,7 @@ class Run {
   std::vector<int> waiting_;          // ranks that have work but no core
   std::vector<Core*> core_of_;        // by work
   std::vector<std::vector<Core>> machines_;
-  std::vector<double> out_, in_;  // by host: when its link is free again
+  std::vector<double> out_, in_;  // by host: when its link is free again; with a burst, earlier by the burst
   std::priority_queue<Event> events_;
 };
 

@@ -10,8 +10,11 @@ namespace chorale::train {
 
 std::string in_words(const StepTime& time) {
   const double sum = std::accumulate(time.computes.begin(), time.computes.end(), 0.0);
-  return fmt::format("a step takes {}: ranks compute for {} of it on average", human_seconds(time.seconds),
-                     human_seconds(sum / static_cast<double>(time.computes.size())));
+  const auto words = [](double seconds) {  // with three digits, as layouts often differ by few percent
+    return seconds >= 1 && seconds < 10 ? fmt::format("{:.2f} s", seconds) : human_seconds(seconds);
+  };
+  return fmt::format("a step takes {}: ranks compute for {} of it on average", words(time.seconds),
+                     words(sum / static_cast<double>(time.computes.size())));
 }
 
 void record_forecast(RunRecord& run, const PlanRequest& request) {

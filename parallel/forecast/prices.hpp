@@ -4,15 +4,16 @@
 
 namespace chorale {
 
-// The price of a collective that runs the chosen algorithm.
-double seconds_of(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
-                  DType dtype);
-
-struct MessagePrice {
+struct CallPrice {
   double seconds = -1;
-  bool waits = true;  // long messages move only when both ends have begun
+  double on_cores = 0;  // between hosts: the share of this time in which ranks need their cores, not only the link
+  bool waits = true;    // long messages move only when both ends have begun
 };
 
-MessagePrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);
+// The price of a collective that runs the chosen algorithm. `crossing`: the bytes that a rank sends to other hosts.
+CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
+                        DType dtype, std::int64_t crossing);
+
+CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);
 
 }  // namespace chorale

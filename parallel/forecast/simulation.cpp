@@ -17,6 +17,7 @@ struct Transfer {
   std::vector<int> hosts;  // of these ranks, each once
   int missing = 0;         // ranks that must begin it before it runs
   double left = 0;         // seconds, if nothing else ran
+  double on_cores = 0;     // between hosts: the share of this time in which its ranks need their cores
   bool runs = false, over = false;
 };
 
@@ -35,7 +36,8 @@ class Simulation {
       : scripts_(scripts), site_(site), speeds_(speeds), ranks_(scripts.size()), computes_(scripts.size(), 0) {
     for (const RankGroup& group : groups)
       for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
-    runnable_.resize(at(std::ranges::max(site.machine_of)) + 1);
+    wanted_.resize(at(std::ranges::max(site.machine_of)) + 1);
+    tasks_.resize(scripts.size());
     on_link_.resize(at(std::ranges::max(site.host_of)) + 1);
   }
 
@@ -87,7 +89,7 @@ class Simulation {
     const int number = ranks_[at(rank)].counted[kind]++;
     const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
     if (is_new) {
-      Transfer transfer{.left = call.seconds};
+      Transfer transfer{.left = call.seconds, .on_cores = call.on_cores};
       if (message)
         transfer.ranks = {group.ranks[at(call.from)], group.ranks[at(call.to)]};
       else
@@ -106,34 +108,42 @@ class Simulation {
     return found->second;
   }
 
-  // How many ranks want a core of each machine, and how many calls use each host's link.
+  // How many cores the ranks of each machine want, and how many calls use each host's link.
   void count() {
-    std::ranges::fill(runnable_, 0), std::ranges::fill(on_link_, 0);
-    std::vector<bool> busy(ranks_.size(), false);
-    for (int rank = 0; rank < size(); ++rank) busy[at(rank)] = computes(rank);
+    std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(tasks_, 0);
+    for (int rank = 0; rank < size(); ++rank) tasks_[at(rank)] = computes(rank) ? 1 : 0;
     for (const int t : running_) {
       const Transfer& transfer = transfers_[at(t)];
-      if (transfer.hosts.size() > 1)
-        for (const int host : transfer.hosts) ++on_link_[at(host)];
-      else
-        for (const int rank : transfer.ranks) busy[at(rank)] = true;
+      if (transfer.hosts.size() == 1)
+        for (const int rank : transfer.ranks) tasks_[at(rank)] = 1;
     }
-    for (int rank = 0; rank < size(); ++rank)
-      if (busy[at(rank)]) ++runnable_[at(site_.machine_of[at(rank)])];
+    for (const int t : running_) {
+      const Transfer& transfer = transfers_[at(t)];
+      if (transfer.hosts.size() == 1) continue;
+      for (const int host : transfer.hosts) ++on_link_[at(host)];
+      for (const int rank : transfer.ranks) tasks_[at(rank)] += transfer.on_cores;
+    }
+    for (int rank = 0; rank < size(); ++rank) wanted_[at(site_.machine_of[at(rank)])] += std::min(1.0, tasks_[at(rank)]);
   }
 
-  double core_of(int machine) const { return std::min(1.0, static_cast<double>(site_.cores) / runnable_[at(machine)]); }
+  // How fast each of a rank's tasks goes on, on the core that the rank shares with others.
+  double pace_of(int rank) const {
+    const double core = std::min(1.0, site_.cores / wanted_[at(site_.machine_of[at(rank)])]);
+    return core / std::max(1.0, tasks_[at(rank)]);
+  }
 
-  // Seconds of the call's own time that pass in a second. The price of a call on one host already counts that its own ranks
-  // share cores.
+  // Seconds of the call's own time that pass in a second. The price of a call already counts that its own ranks share cores.
   double speed_of(const Transfer& transfer) const {
-    if (transfer.hosts.size() > 1) {
-      int most = 1;
-      for (const int host : transfer.hosts) most = std::max(most, on_link_[at(host)]);
-      return 1.0 / most;
+    double slowest = 1;
+    for (const int rank : transfer.ranks) {
+      const int machine = site_.machine_of[at(rank)];
+      const auto here = std::ranges::count_if(transfer.ranks, [&](int r) { return site_.machine_of[at(r)] == machine; });
+      slowest = std::min(slowest, pace_of(rank) / std::min(1.0, site_.cores / static_cast<double>(here)));
     }
-    const double alone = std::min(1.0, static_cast<double>(site_.cores) / static_cast<double>(transfer.ranks.size()));
-    return core_of(site_.machine_of[at(transfer.ranks[0])]) / alone;
+    if (transfer.hosts.size() == 1) return slowest;
+    int most = 1;
+    for (const int host : transfer.hosts) most = std::max(most, on_link_[at(host)]);
+    return 1 / ((1 - transfer.on_cores) * most + transfer.on_cores / slowest);
   }
 
   // Advances the time until some work or call is over. False if nothing runs.
@@ -141,7 +151,7 @@ class Simulation {
     count();
     double step = std::numeric_limits<double>::infinity();
     for (int rank = 0; rank < size(); ++rank)
-      if (computes(rank)) step = std::min(step, ranks_[at(rank)].left / core_of(site_.machine_of[at(rank)]));
+      if (computes(rank)) step = std::min(step, ranks_[at(rank)].left / pace_of(rank));
     for (const int t : running_) step = std::min(step, transfers_[at(t)].left / speed_of(transfers_[at(t)]));
     if (step == std::numeric_limits<double>::infinity()) return false;
     now_ += step;
@@ -151,7 +161,7 @@ class Simulation {
       if (!computes(rank)) continue;
       RankState& state = ranks_[at(rank)];
       computes_[at(rank)] += step;
-      state.left -= step * core_of(site_.machine_of[at(rank)]);
+      state.left -= step * pace_of(rank);
       if (state.left <= nothing) state.left = 0, ++state.next, free.push_back(rank);
     }
     std::vector<int> over;
@@ -176,7 +186,8 @@ class Simulation {
   std::map<std::pair<int, std::string>, const RankGroup*> groups_;
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<Transfer> transfers_;
-  std::vector<int> running_, runnable_, on_link_;  // transfers; by machine; by host
+  std::vector<int> running_, on_link_;   // transfers; by host
+  std::vector<double> wanted_, tasks_;  // cores, by machine; what a rank does at once, by rank: 1 is a core's whole time
   double now_ = 0;
 };
 

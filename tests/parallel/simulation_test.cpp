@@ -21,9 +21,9 @@ StepTime of_two(const Script& a, const Script& b, const forecast::Site& site,
 }
 
 // Begins a call, works, and waits for the call.
-Script overlapped(double work, double call) {
+Script overlapped(double work, double call, double on_cores = 0) {
   Script script;
-  const int number = script.begin({.group = "dp", .seconds = call});
+  const int number = script.begin({.group = "dp", .seconds = call, .on_cores = on_cores});
   script.note(Work::product, work);
   script.wait(number);
   script.settle();
@@ -48,6 +48,18 @@ TEST_CASE("a call runs while its ranks compute, from the time when all have begu
   late.note(Work::product, 2);
   late.wait(late.begin({.group = "dp", .seconds = 3}));
   CHECK(of_two(overlapped(1, 3), late, two_hosts).seconds == Approx(5));
+}
+
+TEST_CASE("a rank divides its core between its work and its calls to other hosts, as far as these need cores") {
+  const forecast::Site two_hosts{{0, 1}, {0, 1}, 1};
+  const auto seconds = [&](double work, double on_cores, const forecast::Site& site) {
+    const Script both = overlapped(work, 3, on_cores);
+    return of_two(both, both, site).seconds;
+  };
+  CHECK(seconds(4, 0, two_hosts) == Approx(4));
+  CHECK(seconds(4, 1, two_hosts) == Approx(7));
+  CHECK(seconds(4, 0.5, two_hosts) == Approx(5.25));  // the call moves at 1 / (0.5 + 0.5 · 1.5) for 3.75 s, the work at 1 / 1.5
+  CHECK(seconds(0, 1, {{0, 1}, {0, 0}, 1}) == Approx(3));  // its price counts that its ranks share a core
 }
 
 TEST_CASE("calls between hosts share the links, calls on a host share the cores") {

@@ -65,6 +65,22 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
   }
 }
 
+TEST_CASE("a fit finds the burst of a link, and none where the link is a wire") {
+  Site site = Site::one_host(4, 4);
+  site.host_of = {0, 0, 1, 1};
+  for (const double burst : {0.0, 1e5}) {
+    Prices within = known(), between = known();
+    within.eager_bytes = 448;
+    between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6, between.burst = burst;
+    std::vector<Timed> rows = calls(site);
+    for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
+    const auto fitted = fit(rows, 4, false, site, [] { return true; }, {.within = within});
+    REQUIRE(fitted);
+    CHECK(fitted->between.burst == Approx(burst).epsilon(0.1));
+    CHECK(fitted->between.link / between.link == Approx(1).epsilon(0.05));
+  }
+}
+
 TEST_CASE("with several hosts, prices within a host that are known stay as they are") {
   Site site = Site::one_host(4, 4);
   site.host_of = {0, 0, 1, 1};

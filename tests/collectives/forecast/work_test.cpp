@@ -56,6 +56,18 @@ TEST_CASE("the ranks of a host share its link, and hosts on one machine share it
   CHECK(four_works() == 2);
 }
 
+TEST_CASE("a link that was idle carries a burst at once, and catches up afterwards") {
+  const Site site{.host_of = {0, 1}, .machine_of = {0, 1}, .cores = 1};
+  WorkGraph graph(site, 0, 2);
+  const int first = graph.add_transfer(0, 1, 1);
+  CHECK(graph.seconds() == 0);
+  graph.add_transfer(0, 1, 2);
+  CHECK(graph.seconds() == 1);
+  const int pause = graph.add(1, 3), second = graph.add_transfer(0, 1, 4);
+  graph.after(first, pause), graph.after(pause, second);
+  CHECK(graph.seconds() == 3 + 4 - 2);
+}
+
 TEST_CASE("the ranks of a machine are dealt to its cores, and no core belongs to two machines") {
   using Cores = std::vector<int>;
   CHECK(Site::one_host(5, 2).core_of() == Cores{0, 1, 0, 1, 0});
