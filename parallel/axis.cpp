@@ -80,8 +80,7 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
     const std::int64_t even_count = (key.count + size_ - 1) / size_ * size_;
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size_, 0, false, hosts_);
     if (script_)
-      place->second.price =
-          price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);
+      place->second.price = price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);
   }
   return place->second;
 }

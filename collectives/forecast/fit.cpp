@@ -22,7 +22,8 @@ Prices usual(bool is_network) {
   p.touch.fill(1 / 40e9);
   p.cross.fill(1 / 30e9);
   p.cross_sum = 1 / 30e9, p.sum = 1 / 100e9, p.copy = 1 / 15e9, p.eager = 1 / 10e9;
-  if (is_network) p.latency = 3e-5, p.message = 5e-6, p.handshake = 3e-5, p.link = 1 / 120e6, p.burst = 64e3, p.copy = 1 / 3e9;
+  if (is_network)
+    p.latency = 3e-5, p.message = 5e-6, p.handshake = 3e-5, p.link = 1 / 120e6, p.burst = 64e3, p.copy = 1 / 3e9;
   return p;
 }
 

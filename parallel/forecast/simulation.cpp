@@ -186,7 +186,7 @@ class Simulation {
   std::map<std::pair<int, std::string>, const RankGroup*> groups_;
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<Transfer> transfers_;
-  std::vector<int> running_, on_link_;   // transfers; by host
+  std::vector<int> running_, on_link_;  // transfers; by host
   std::vector<double> wanted_, tasks_;  // cores, by machine; what a rank does at once, by rank: 1 is a core's whole time
   double now_ = 0;
 };

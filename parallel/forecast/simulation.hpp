@@ -8,8 +8,8 @@
 //   cores    3 ranks compute on 2 cores: each gets 2/3 of a core
 //   links    2 calls use the link of a host: each moves at half its speed
 //
-// A call between ranks of one host is work of these ranks, and takes part in the sharing of cores. A call between hosts needs
-// its ranks' cores for a share of its time (Script::Call::on_cores). Both go on while their ranks compute. A rank that
+// A call between ranks of one host is work of these ranks, and takes part in the sharing of cores. A call between hosts
+// needs its ranks' cores for a share of its time (Script::Call::on_cores). Both go on while their ranks compute. A rank that
 // computes and takes part in calls between hosts divides its core between them.
 #pragma once
 #include <vector>

@@ -58,7 +58,8 @@ TEST_CASE("a rank divides its core between its work and its calls to other hosts
   };
   CHECK(seconds(4, 0, two_hosts) == Approx(4));
   CHECK(seconds(4, 1, two_hosts) == Approx(7));
-  CHECK(seconds(4, 0.5, two_hosts) == Approx(5.25));  // the call moves at 1 / (0.5 + 0.5 · 1.5) for 3.75 s, the work at 1 / 1.5
+  // For 3.75 s the work goes on at 1 / 1.5 of its speed, the call at 1 / (0.5 + 0.5 · 1.5).
+  CHECK(seconds(4, 0.5, two_hosts) == Approx(5.25));
   CHECK(seconds(0, 1, {{0, 1}, {0, 0}, 1}) == Approx(3));  // its price counts that its ranks share a core
 }
 
