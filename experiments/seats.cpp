@@ -30,6 +30,14 @@ std::string coordinates(const Layout& layout, int rank) {
   return words;
 }
 
+// The axes with several ranks that have groups: those of the dense grid, then those of only the expert grid.
+AxisOrder axes_with_groups(const Layout& layout) {
+  AxisOrder axes = layout.outwards_in();
+  const AxisSet only_expert = axes_of(*layout.axes, layout.grids()) & ~axes_of(*layout.axes, dense_grid);
+  for (const std::string& axis : names_of(*layout.axes, layout.divided(only_expert))) axes.push_back(axis);
+  return axes;
+}
+
 std::vector<RankGroup> groups_along(const Layout& layout, const std::string& axis) {
   std::vector<RankGroup> groups = groups_of(layout);
   std::erase_if(groups, [&](const RankGroup& group) { return group.name != axis; });
@@ -78,7 +86,7 @@ std::string drawing_of(const Seats& seats) {
   text += axes.size() > 1 ? fmt::format("; from the outermost axis: {}\n\n", join(axes, ",")) : "\n\n";
   for (int host = 0; host < topology.hosts(); ++host) text += host_row(seats, host, name_width, cell_width, per_row);
   if (!axes.empty()) text += "\n";
-  for (const std::string& axis : axes) {
+  for (const std::string& axis : axes_with_groups(layout)) {
     const std::vector<RankGroup> groups = groups_along(layout, axis);
     const auto across = crossing(groups, topology), all = std::ssize(groups);
     std::string line = fmt::format(" {:<4} {:<16}", axis,

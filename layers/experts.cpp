@@ -52,6 +52,7 @@ MixtureOfExperts::MixtureOfExperts(std::string name, const ModelShape& s, const 
                                                           .deviation = deviation_of,
                                                           .active = active});
       width.cut(*weight, dim, block);
+      weight->cut_by.insert(weight->cut_by.end(), experts.axes.begin(), experts.axes.end());
       return weight;
     };
     experts_.push_back({matrix(".up.weight", {s.width, gates_ * s.experts.ffn}, 0.02, 1, gates_ * unit_),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "parallel/experts.hpp"
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
 #include "src/math/routing.hpp"
@@ -43,6 +44,12 @@ std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const
   if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
   if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
   return std::make_unique<TensorParallel>(mesh.tensor(), options.partition_activations && options.remake == Remake::full);
+}
+
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh) {
+  Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
+  if (experts.size() == 1) return std::make_unique<ExpertExchange>();
+  return std::make_unique<ExpertParallel>(experts);
 }
 
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {

@@ -3,17 +3,21 @@
 // and a record's coordinates are derived from the rows. To add an axis, add a row. If the axis does more than divide the
 // batch, also add a file with its strategy.
 //
-//   outermost          innermost
-//   pp          dp          tp
-//   depth 0     depth 1     depth 2
+// The table describes two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs to
+// one grid or to both; in either grid, the product of the axis sizes is the number of ranks.
+//
+//                outermost                  innermost
+//   dense        pp         dp              tp             dp = edp · ep
+//   experts      pp         edp      ep     tp
+//   depth        0          1        2      3
+//
+// So ranks that hold copies of a dense layer hold different experts if they differ on ep. No word or flag names the size of
+// edp, because it follows from the others. Without ep, both grids are the same, and the axes of only the expert grid have no
+// groups.
 //
 // The usual order of the axes is that of their depths. An AxisOrder states another one: it names axes from the outermost to
-// the innermost. These exchange their places among themselves, and all others keep theirs: tp,pp means tp,dp,pp.
-//
-// The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. No layer uses
-// the second grid yet. An axis belongs to one grid or to both; in either grid, the product of the axis sizes is the
-// number of ranks. Example: the expert grid has two axes edp and ep instead of dp, with dp = edp · ep. Then ranks that hold
-// copies of a dense layer may hold different experts.
+// the innermost. These exchange their places among themselves, and all others keep theirs: tp,pp means tp,dp,pp. The axes
+// ep and edp move with dp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -24,7 +28,7 @@
 
 namespace chorale {
 
-// The quantity that the ranks along an axis divide among themselves. No row divides tokens or experts yet.
+// The quantity that the ranks along an axis divide among themselves. No row divides tokens yet.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };
@@ -42,6 +46,9 @@ struct AxisRow {
   const char* megatron = "";    // Megatron-LM's option for the axis
   const char* deepspeed = "";   // DeepSpeed's section for the axis
   const char* deepspeed_remark = "";
+
+  // Whether the axis's size follows from those of all others, so that no layout word or flag names it.
+  bool follows() const { return takes_rest && grids == expert_grid; }
 };
 
 inline constexpr std::size_t most_axes = 8;

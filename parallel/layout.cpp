@@ -1,6 +1,6 @@
-// The rules that a layout must satisfy: world, heads, layers, batch, schedule, sequence. Each rule is a function that
-// returns nullopt if the layout satisfies it, or else two lines of an error. The error's third line suggests the nearest
-// layouts of the same number of ranks that satisfy all rules.
+// The rules that a layout must satisfy: world, heads, experts, layers, batch, schedule, sequence. Each rule is a function
+// that returns nullopt if the layout satisfies it, or else two lines of an error. The error's third line suggests the
+// nearest layouts of the same number of ranks that satisfy all rules.
 #include "parallel/layout.hpp"
 
 #include <fmt/format.h>
@@ -22,25 +22,39 @@ struct Misfit {
 };
 using MaybeMisfit = std::optional<Misfit>;
 
-// "data 2 × tensor 2": the sizes of a grid's axes, with or without the axis whose size can be inferred.
-std::string sizes_in_words(const Layout& l, unsigned grid, bool with_rest, const char* between) {
+// "data 2 × tensor 2": the sizes of these axes.
+std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
   std::vector<std::string> words;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
-    if (const AxisRow& axis = (*l.axes)[row]; (axis.grids & grid) && (with_rest || !axis.takes_rest))
-      words.push_back(fmt::format("{} {}", axis.noun, l.sizes[row]));
+    if (contains(set, row)) words.push_back(fmt::format("{} {}", (*l.axes)[row].noun, l.sizes[row]));
   return join(words, between);
 }
 
-std::string world_of(const Layout& l, std::int64_t world, unsigned grid) {
-  return fmt::format("world {} / ({})", world, sizes_in_words(l, grid, false, " × "));
+// The axes of the dense grid, with or without the axis whose size can be inferred.
+AxisSet dense_axes(const Layout& l, bool with_rest = true) {
+  AxisSet set = axes_of(*l.axes, dense_grid);
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    if ((*l.axes)[row].takes_rest && !with_rest) set &= ~(1U << row);
+  return set;
+}
+
+std::string world_of(const Layout& l, std::int64_t world) {
+  return fmt::format("world {} / ({})", world, sizes_in_words(l, dense_axes(l, false), " × "));
 }
 
 // Reports an axis whose size could not be inferred.
 MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
-  for (std::size_t row = 0; row < l.axes->size(); ++row)
-    if (const AxisRow& axis = (*l.axes)[row]; axis.takes_rest && l.sizes[row] == 0)
+  const AxisSet experts = dividing(*l.axes, Divides::experts, expert_grid);
+  for (std::size_t row = 0; row < l.axes->size(); ++row) {
+    const AxisRow& axis = (*l.axes)[row];
+    if (!axis.takes_rest || l.size(row) != 0) continue;
+    if (!axis.follows())
       return Misfit{"the layout does not divide the number of ranks",
-                    fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world, axis.grids))};
+                    fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world))};
+    return Misfit{"the expert ranks do not divide the replicas",
+                  fmt::format("{} is not a multiple of {}", sizes_in_words(l, dividing(*l.axes, Divides::batch), " × "),
+                              sizes_in_words(l, experts, " × "))};
+  }
   return {};
 }
 
@@ -49,11 +63,13 @@ MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
   const auto end = l.sizes.begin() + static_cast<std::ptrdiff_t>(l.axes->size());
   if (*std::min_element(l.sizes.begin(), end) < 1 || l.chunks < 1 || l.zero < 0 || l.zero > 3)
     return Misfit{"sizes must be 1 or more, and the ZeRO stage 0 to 3",
-                  fmt::format("{}, chunks {}, zero {}", sizes_in_words(l, both_grids, true, ", "), l.chunks, l.zero)};
+                  fmt::format("{}, chunks {}, zero {}",
+                              sizes_in_words(l, dense_axes(l) | dividing(*l.axes, Divides::experts, expert_grid), ", "),
+                              l.chunks, l.zero)};
   if (l.ranks() != limits.world)
     return Misfit{
         "the layout needs another number of ranks",
-        fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, dense_grid, true, " × "), l.ranks(), limits.world)};
+        fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, dense_axes(l), " × "), l.ranks(), limits.world)};
   return {};
 }
 
@@ -87,6 +103,15 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
+MaybeMisfit check_experts(const Layout& l, const LayoutLimits& limits) {
+  const std::int64_t ranks = l.expert_ranks(), experts = limits.shape.experts.count;
+  if (ranks == 1 || (experts > 0 && experts % ranks == 0)) return {};
+  if (experts == 0)
+    return Misfit{"only a model with experts can divide them among ranks", fmt::format("num-experts 0, expert {}", ranks)};
+  return Misfit{"the expert ranks do not divide the experts",
+                fmt::format("num-experts {} is not a multiple of expert {}", experts, ranks)};
+}
+
 MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
   if (l.chunks > 1 && l.stages() == 1)
     return Misfit{"only a pipeline can have several chunks per stage", fmt::format("pipeline 1, chunks {}", l.chunks)};
@@ -109,7 +134,7 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
     return Misfit{"the batch does not divide evenly",
                   fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{} (data_parallel = {})",
                               limits.global_batch, micro, l.replicas(), micro.empty() ? "" : fmt::format(" = {}", unit),
-                              world_of(l, limits.world, dense_grid))};
+                              world_of(l, limits.world))};
   return {};
 }
 
@@ -139,39 +164,42 @@ MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
-// Infers missing sizes grid by grid, because an axis inferred in the dense grid may belong to the expert grid too.
+// Infers missing sizes.
 Layout with_rest(Layout layout, std::int64_t world) {
   const AxisTable& axes = *layout.axes;
-  for (const unsigned grid : {dense_grid, expert_grid})
-    for (std::size_t row = 0; row < axes.size(); ++row) {
-      if (!axes[row].takes_rest || !(axes[row].grids & grid) || layout.sizes[row] != 0) continue;
-      const std::int64_t others = layout.along(axes_of(axes, grid) & ~(1U << row));
-      if (others > 0 && world % others == 0) layout.sizes[row] = world / others;
-    }
+  for (std::size_t row = 0; row < axes.size(); ++row) {
+    if (!axes[row].takes_rest || axes[row].follows() || layout.sizes[row] != 0) continue;
+    const std::int64_t others = layout.along(axes_of(axes, dense_grid) & ~(1U << row));
+    if (others > 0 && world % others == 0) layout.sizes[row] = world / others;
+  }
   return layout;
 }
 
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   const Layout l = with_rest(layout, limits.world);
-  for (const auto check : {check_world, check_heads, check_stages, check_batch, check_schedule, check_sequence})
+  for (const auto check :
+       {check_world, check_heads, check_experts, check_stages, check_batch, check_schedule, check_sequence})
     if (MaybeMisfit misfit = check(l, limits)) return misfit;
   return {};
 }
 
-// Every way to write `world` as a product of axis sizes. `shards` and `stages` are the largest sizes of axes that divide
-// the width and the layers. In the result, the size of the outermost axis varies slowest.
-std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages) {
+// Every way to write `world` as a product of axis sizes. `shards`, `stages` and `experts` are the largest sizes of axes that
+// divide the width, the layers and the experts. In the result, the size of the outermost axis varies slowest.
+std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages,
+                              std::int64_t experts) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
     if (!axes[row].takes_rest) rows.push_back(row);
   std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return axes[a].depth < axes[b].depth; });
   Layout plain{.axes = &axes};
-  for (std::size_t row = 0; row < axes.size(); ++row) plain.sizes[row] = axes[row].takes_rest ? 0 : 1;
+  for (std::size_t row = 0; row < axes.size(); ++row)
+    plain.sizes[row] = axes[row].takes_rest && !axes[row].follows() ? 0 : 1;
   std::vector<Layout> all{plain};
   for (const std::size_t row : rows) {
-    const std::int64_t most = axes[row].divides == Divides::layers  ? stages
-                              : axes[row].divides == Divides::width ? shards
-                                                                    : world;
+    const std::int64_t most = axes[row].divides == Divides::layers    ? stages
+                              : axes[row].divides == Divides::width   ? shards
+                              : axes[row].divides == Divides::experts ? std::max<std::int64_t>(experts, 1)
+                                                                      : world;
     std::vector<Layout> longer;
     for (Layout layout : all)
       for (std::int64_t size = 1; size <= std::min(world, most); ++size) {
@@ -181,11 +209,12 @@ std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::in
     all = std::move(longer);
   }
   for (Layout& layout : all) layout = with_rest(layout, world);
+  std::erase_if(all, [&](const Layout& layout) { return check_rest(layout, world).has_value(); });
   return all;
 }
 
 std::vector<Layout> shapes_of(const LayoutLimits& limits) {
-  return shapes_of(*limits.axes, limits.world, limits.shape.groups, limits.shape.layers);
+  return shapes_of(*limits.axes, limits.world, limits.shape.groups, limits.shape.layers, limits.shape.experts.count);
 }
 
 double distance(const Layout& a, const Layout& b) {
@@ -251,8 +280,22 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
 std::int64_t Layout::along(AxisSet set) const {
   std::int64_t product = 1;
   for (std::size_t row = 0; row < axes->size(); ++row)
-    if (contains(set, row)) product *= sizes[row];
+    if (contains(set, row)) product *= size(row);
   return product;
+}
+
+// The axes of only one grid have the same product in both grids: dp = edp · ep.
+std::int64_t Layout::size(std::size_t row) const {
+  if (!(*axes)[row].follows()) return sizes[row];
+  const AxisSet dense = axes_of(*axes, dense_grid), expert = axes_of(*axes, expert_grid);
+  const std::int64_t whole = along(dense & ~expert), others = along(expert & ~dense & ~(1U << row));
+  return others > 0 && whole % others == 0 ? whole / others : 0;
+}
+
+AxisSet Layout::divided(AxisSet set) const {
+  for (std::size_t row = 0; row < axes->size(); ++row)
+    if (size(row) == 1) set &= ~(1U << row);
+  return set;
 }
 
 AxisOrder Layout::outwards_in() const {
@@ -279,8 +322,9 @@ std::int64_t Layout::ranks() const { return along(axes_of(*axes, dense_grid)); }
 Layout inferred(Layout layout, std::int64_t world) {
   layout = with_rest(layout, world);
   if (const MaybeMisfit misfit = check_rest(layout, world))
-    usage_error(misfit->what, misfit->numbers,
-                fmt::format("try {}", nearest_of(layout, shapes_of(*layout.axes, world, world, world))));
+    usage_error(
+        misfit->what, misfit->numbers,
+        fmt::format("try {}", nearest_of(layout, shapes_of(*layout.axes, world, world, world, layout.expert_ranks()))));
   return layout;
 }
 

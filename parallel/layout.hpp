@@ -21,7 +21,8 @@ std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
   const AxisTable* axes = &all_axes();
-  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world.
+                                                                         // Rows that follow() stay 1: see size()
   int zero = 0;                                                          // ZeRO stage, 0 to 3
   bool sequence = false;                                                 // sequence parallel over the tensor axis
   std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
@@ -29,11 +30,16 @@ struct Layout {
   AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
 
   std::int64_t& operator[](std::string_view axis) { return sizes[row_of(*axes, axis)]; }
-  std::int64_t operator[](std::string_view axis) const { return sizes[row_of(*axes, axis)]; }
-  std::int64_t along(AxisSet set) const;  // the product of the axes' sizes; 0 while one of them is to be inferred
+  std::int64_t operator[](std::string_view axis) const { return size(row_of(*axes, axis)); }
+  std::int64_t size(std::size_t row) const;  // sizes[row]; of an axis that follows(), what the others leave; 0: unknown
+  std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
   std::int64_t replicas() const { return along(dividing(*axes, Divides::batch)); }
   std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }
   std::int64_t stages() const { return along(dividing(*axes, Divides::layers)); }
+  std::int64_t expert_ranks() const { return along(dividing(*axes, Divides::experts, expert_grid)); }
+  // Without expert ranks, the axes of only the expert grid have no groups: their groups would be those of the dense grid.
+  unsigned grids() const { return expert_ranks() > 1 ? both_grids : dense_grid; }
+  AxisSet divided(AxisSet set) const;  // the set without axes of size 1
   std::int64_t ranks() const;
   // The axes with more than one rank, from the outermost to the innermost.
   AxisOrder outwards_in() const;

@@ -23,13 +23,10 @@ struct Numbered {
   std::int64_t lowest, highest;
 };
 
-// Whether an axis appears in layout words. An axis whose size is inferred does not appear unless it is in the dense grid.
-bool is_said(const AxisRow& axis) { return !axis.takes_rest || (axis.grids & dense_grid) != 0; }
-
 std::vector<Numbered> numbered_parts(const AxisTable& axes) {
   std::vector<Numbered> all;
   for (const AxisRow& axis : axes)
-    if (is_said(axis)) all.push_back({axis.name, 1, most});
+    if (!axis.follows()) all.push_back({axis.name, 1, most});
   all.push_back({"z", 0, 3});
   all.push_back({"v", 1, most});
   return all;
@@ -48,7 +45,7 @@ Piece part_of(const std::string& text) {
   std::vector<std::string> right;
   std::string sizes;  // "dpN, tpN, ppN"
   for (const AxisRow& axis : axes)
-    if (is_said(axis)) sizes += fmt::format("{}N, ", axis.name);
+    if (!axis.follows()) sizes += fmt::format("{}N, ", axis.name);
   for (const Numbered& n : numbered_parts(axes)) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
   for (const std::string& name : schedule_names()) right.push_back(name);
   right.push_back("sp");
@@ -117,7 +114,7 @@ std::string to_string(const Layout& layout) {
   std::string word;
   for (std::size_t row = 0; row < layout.axes->size(); ++row) {
     const AxisRow& axis = (*layout.axes)[row];
-    if (is_said(axis) && (axis.takes_rest || layout.sizes[row] != 1))
+    if (!axis.follows() && (axis.takes_rest || layout.sizes[row] != 1))
       word += fmt::format("{}{}{}", word.empty() ? "" : ".", axis.name, layout.sizes[row]);
   }
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
@@ -132,7 +129,8 @@ std::string to_string(const Layout& layout) {
 
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
   Layout layout{.axes = &axes};
-  for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].takes_rest ? 0 : 1;
+  for (std::size_t row = 0; row < axes.size(); ++row)
+    layout.sizes[row] = axes[row].takes_rest && !axes[row].follows() ? 0 : 1;
   std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
     const Piece part = part_of(text);
@@ -145,7 +143,7 @@ Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable
   const auto has = [&](const char* what) { return std::count(said.begin(), said.end(), what) > 0; };
   if (!has("schedule")) layout.schedule = default_schedule(layout.chunks);
   if (!has("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
-  return world > 0 ? inferred(layout, world) : layout.ranks() > 0 ? inferred(layout, layout.ranks()) : layout;
+  return world > 0 ? inferred(layout, world) : layout;
 }
 
 }  // namespace chorale

@@ -21,7 +21,7 @@ std::int64_t stride_of(const Layout& l, std::size_t row) {
   const unsigned grid = (axes[row].grids & dense_grid) ? dense_grid : expert_grid;
   std::int64_t stride = 1;
   for (std::size_t other = 0; other < axes.size(); ++other)
-    if ((axes[other].grids & grid) && depths[other] > depths[row]) stride *= l.sizes[other];
+    if ((axes[other].grids & grid) && depths[other] > depths[row]) stride *= l.size(other);
   return stride;
 }
 
@@ -37,32 +37,33 @@ std::vector<std::size_t> inwards(const Layout& l, AxisSet set) {
 // The coordinates on these axes as one index; the innermost axis varies fastest.
 std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   std::int64_t number = 0;
-  for (const std::size_t row : inwards(l, set)) number = number * l.sizes[row] + place[row];
+  for (const std::size_t row : inwards(l, set)) number = number * l.size(row) + place[row];
   return number;
 }
 
-// The set without axes of size 1.
-AxisSet significant(const Layout& l, AxisSet set) {
+// Sets of axes that have groups: each axis alone.
+std::vector<AxisSet> single_axes(const Layout& l) {
+  std::vector<AxisSet> sets;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
-    if (l.sizes[row] == 1) set &= ~(1U << row);
-  return set;
+    if ((*l.axes)[row].grids & l.grids()) sets.push_back(1U << row);
+  return sets;
 }
 
-// The sets of axes that have groups: each axis alone, all axes of the width, all axes of the layers, and every set over
-// which gradients may be summed.
-std::vector<AxisSet> sets_of(const Layout& l) {
+// The other sets that have groups: all axes of the width, all axes of the layers, and every set over which gradients may be
+// summed.
+std::vector<AxisSet> joined_axes(const Layout& l) {
   const AxisTable& axes = *l.axes;
   std::vector<AxisSet> sets;
-  for (std::size_t row = 0; row < axes.size(); ++row) sets.push_back(1U << row);
   const auto add = [&](AxisSet set) {
     if (std::popcount(set) > 1 && !std::count(sets.begin(), sets.end(), set)) sets.push_back(set);
   };
   for (const unsigned grid : {dense_grid, expert_grid}) {
-    const AxisSet copies = significant(l, holding_copies(axes, grid));
+    if (!(grid & l.grids())) continue;
+    const AxisSet copies = l.divided(holding_copies(axes, grid));
     for (AxisSet part = copies; part != 0; part = (part - 1) & copies) add(part);
   }
-  add(significant(l, dividing(axes, Divides::width)));
-  add(significant(l, dividing(axes, Divides::layers)));
+  add(l.divided(dividing(axes, Divides::width)));
+  add(l.divided(dividing(axes, Divides::layers)));
   return sets;
 }
 
@@ -70,7 +71,9 @@ std::vector<AxisSet> sets_of(const Layout& l) {
 
 Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
   Coordinates place{};
-  for (std::size_t row = 0; row < l.axes->size(); ++row) place[row] = rank / stride_of(l, row) % l.sizes[row];
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    require(l.size(row) > 0, "the size of {} in {} is not known", (*l.axes)[row].name, to_string(l));
+  for (std::size_t row = 0; row < l.axes->size(); ++row) place[row] = rank / stride_of(l, row) % l.size(row);
   return place;
 }
 
@@ -218,8 +221,7 @@ std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
     lines.push_back(
         {join(names, "+"), names.front(), set, number_of(l, place, set), l.along(set), number_of(l, place, grid & ~set)});
   };
-  const std::vector<AxisSet> sets = sets_of(l);
-  for (std::size_t i = 0; i < axes.size(); ++i) add(sets[i]);
+  for (const AxisSet set : single_axes(l)) add(set);
 
   const AxisSet layers = dividing(axes, Divides::layers), others = axes_of(axes, dense_grid) & ~layers;
   const std::vector<std::int64_t> ends = end_stages(l);
@@ -229,7 +231,7 @@ std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
   lines.push_back({"ends", names_of(axes, layers).front(), 0, end ? found - ends.begin() : 0, end ? 2 : 1,
                    end ? beside : l.along(others) * stage + beside});
   lines.push_back({"world", "world", axes_of(axes, dense_grid), rank, l.ranks(), 0});
-  for (std::size_t i = axes.size(); i < sets.size(); ++i) add(sets[i]);
+  for (const AxisSet set : joined_axes(l)) add(set);
   return lines;
 }
 
@@ -256,7 +258,7 @@ Axis& Mesh::along(AxisSet axes) const {
     return set == 0 || found == sets_.end() ? nullptr : groups_[static_cast<std::size_t>(found - sets_.begin())].get();
   };
   if (Axis* const group = find(axes)) return *group;
-  const AxisSet matters = significant(layout_, axes);
+  const AxisSet matters = layout_.divided(axes);
   if (Axis* const group = find(matters)) return *group;
   require(matters == 0, "{} has no group along {}", to_string(layout_), join(names_of(*layout_.axes, axes), "+"));
   return *alone_;

@@ -29,15 +29,17 @@ Topology host_by_host(Topology topology) {
 }
 
 // The nearest layout whose groups all lie within reach of their backends: `axis` gets fewer ranks, and the axis whose
-// size is inferred gets more. "" if there is none.
+// size is inferred gets more, unless `axis` is of only the expert grid. "" if there is none.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
   const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });
   const std::int64_t whole = layout[axis], replicas = layout[rest->name];
-  if (axis == rest->name) return "";
+  const AxisRow& row = axes[row_of(axes, axis)];
+  if (axis == rest->name || row.follows()) return "";
   for (std::int64_t size = whole - 1; size >= 1; --size) {
     if (whole % size != 0) continue;
-    layout[axis] = size, layout[rest->name] = replicas * (whole / size);
+    layout[axis] = size;
+    if (row.grids & dense_grid) layout[rest->name] = replicas * (whole / size);
     if (layout.shards() == 1) layout.sequence = false;
     if (!out_of_reach(layout, backends, topology)) return to_string(layout);
   }

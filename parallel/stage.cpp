@@ -16,10 +16,12 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
 
 // Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
 // summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Under sequence
-// parallelism, a parameter `of_stream` is also summed over the axes that divide the width.
+// parallelism, a parameter `of_stream` is also summed over the axes that divide the width. Axes of size 1 cut nothing, so
+// without expert ranks the experts' parameters are in the dense grid.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
-  const AxisSet cut = set_of(axes, p.cut_by);
+  const AxisSet cut = layout.divided(set_of(axes, p.cut_by));
+  p.cut_by = names_of(axes, cut);
   AxisSet sum = holding_copies(axes, grid_of(axes, cut)) & ~cut;
   if (p.of_stream && layout.sequence) sum |= dividing(axes, Divides::width);
   p.summed_over = names_of(axes, sum);
@@ -32,6 +34,13 @@ void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
 Share share_of_width(const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   return {mesh.tensor().rank(), mesh.tensor().size(), names_of(axes, dividing(axes, Divides::width))};
+}
+
+Share share_of_experts(const Mesh& mesh) {
+  const AxisTable& axes = *mesh.layout().axes;
+  const AxisSet experts = dividing(axes, Divides::experts, expert_grid);
+  const Axis& group = mesh.along(experts);
+  return {group.rank(), group.size(), names_of(axes, experts)};
 }
 
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
@@ -48,7 +57,7 @@ std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t 
 
 Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build) {
   const Layout& layout = mesh.layout();
-  Model model = build ? build(shape, remake, mesh) : build_gpt(shape, remake, share_of_width(mesh));
+  Model model = build ? build(shape, remake, mesh) : build_gpt(shape, remake, share_of_width(mesh), share_of_experts(mesh));
   auto& layers = model.layers.layers();
   const PipelineShape pipeline = pipeline_of(layout);
   const std::vector<std::int64_t> blocks = blocks_of_parts(shape, pipeline.parts());

@@ -22,6 +22,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
+      exchange_(exchange_of(mesh_)),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
@@ -44,6 +45,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
   context.boundary = boundary_.get();
+  context.exchange = exchange_.get();
   context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
   context.stream.first_row = boundary_->first_row(rows);
@@ -245,6 +247,7 @@ Keeps Training::declared() {
   Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   Tape tape(options_.remake == Remake::selective);
   one.boundary = boundary_.get();
+  one.exchange = exchange_.get();
   one.tape = &tape;
   one.tokens = {.sequence = options_.shape.sequence, .tokens = options_.shape.sequence};
   return stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);

@@ -134,6 +134,7 @@ class Training {
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
   std::unique_ptr<ShardBoundary> boundary_;
+  std::unique_ptr<ExpertExchange> exchange_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;
   std::unique_ptr<Buckets> buckets_;

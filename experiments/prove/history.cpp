@@ -14,7 +14,7 @@ namespace chorale::prove {
 namespace {
 
 std::vector<ParameterPointer> in_backward_order(const ModelShape& shape, std::int64_t tensor_ranks) {
-  std::vector<ParameterPointer> all = build_gpt(shape, Remake::none, {0, tensor_ranks}).parameters();
+  std::vector<ParameterPointer> all = build_gpt(shape, Remake::none, {0, tensor_ranks}, {.axes = {"ep"}}).parameters();
   std::reverse(all.begin(), all.end());
   return all;
 }
@@ -48,8 +48,7 @@ std::string first_of(const std::vector<std::string>& names, const ModelShape& sh
 // Adds a collective with the axes it runs on, "dp all_reduce". Axes with one rank are left out; if no axis remains, adds
 // nothing.
 void add_call(std::vector<std::string>& calls, const Layout& layout, AxisSet set, const char* call) {
-  for (std::size_t row = 0; row < layout.axes->size(); ++row)
-    if (layout.sizes[row] == 1) set &= ~(1U << row);
+  set = layout.divided(set);
   if (set != 0) calls.push_back(join(names_of(*layout.axes, set), "+") + " " + call);
 }
 
@@ -107,11 +106,13 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm";
   const AxisTable& axes = *layout.axes;
   const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
-                copies = holding_copies(axes, dense_grid), shards = layout.zero > 0 ? sharding(axes) : 0;
+                experts = dividing(axes, Divides::experts, expert_grid), in_use = axes_of(axes, layout.grids()),
+                shards = layout.zero > 0 ? sharding(axes) & in_use : 0;
   std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
+    add_call(ways, layout, experts, "all_to_all");
     add_call(ways, layout, stages, "send");
     if (layout.zero == 3 || is_loss) add_call(ways, layout, shards, "all_gather of the weights");
   }
@@ -123,6 +124,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");
       break;
     }
+    const AxisSet cut = layout.divided(set_of(axes, p->cut_by)), copies = holding_copies(axes, grid_of(axes, cut)) & ~cut;
     if (layout.sequence && p->of_stream) add_call(sums, layout, width, "all_reduce");
     add_call(sums, layout, copies & shards, "reduce_scatter");
     add_call(sums, layout, copies & ~shards, "all_reduce");

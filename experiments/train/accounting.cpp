@@ -104,7 +104,8 @@ Accounting::Accounting(RunRecord& run, const Training& training, const PlanReque
   if (!run.recorder) return;
   Recorder& recorder = *run.recorder;
   for (std::size_t row = 0; row < axes.size(); ++row)
-    recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
+    if (!axes[row].follows())
+      recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
   recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
                    "planned peak of a step");
 }

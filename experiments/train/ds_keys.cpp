@@ -196,7 +196,6 @@ constexpr const char* refused_unless_off[][2] = {
     {"hybrid_engine", ""},
     {"compile", ""},
     {"pipeline", "use --pp and --schedule"},
-    {"expert_parallel", ""},
     {"graph_harvesting", ""},
     {"checkpoint", "use --save-interval and --load"},
     {"nebula", "use --save-interval and --load"},
@@ -263,7 +262,7 @@ constexpr const char* without_effect[][3] = {
     {"log_level", "null", "use --log-level"},
     {"dataloader_drop_last", "false", "every batch is whole"},
     {"disable_python_gc", "false", "there is no Python"},
-    {"use_data_before_expert_parallelism", "false", "there are no experts"},
+    {"use_data_before_expert_parallelism", "false", "neighboring ranks divide the experts"},
     {"vocabulary_size", "null", "use --vocab-size"},
 };
 

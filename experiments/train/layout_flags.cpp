@@ -91,6 +91,7 @@ void LayoutFlags::declare_layout(Options& o) {
       .words("WORD");
   for (std::size_t row = 0; row < all_axes().size(); ++row) {
     const AxisRow& axis = all_axes()[row];
+    if (axis.follows()) continue;
     Option& option = o.add(axis.name, sizes_[row], axis.flag).range(0, 1e6);
     if (*axis.megatron) option.alias(axis.megatron);
   }

@@ -148,7 +148,6 @@ const Word flags[] = {
     same("num-virtual-stages-per-pipeline-rank", "virtual-stages"),
     refused("num-layers-per-virtual-pipeline-stage", "use --virtual-stages: layers / (stages × this value)"),
     only("context-parallel-size", "1", "ranks do not split a sequence; --sequence-parallel shards activations"),
-    only("expert-model-parallel-size", "1", "every rank has all experts"),
     refused("distributed-backend", "use --backend auto, mpi, ucx, shm or nccl, or one per axis"),
     {"overlap-grad-reduce", Means::expects, "reducer", {{"true", "bucketed"}}, "remove --reducer naive"},
     nothing_to_say("overlap-param-gather", "the ZeRO stage decides when parameters are gathered"),
@@ -220,6 +219,7 @@ const Word flags[] = {
     nothing_to_say("deepspeed", "--ds-config is enough"),
     renamed("deepspeed-config", "ds-config"),
     same("zero-stage", "zero"),
+    renamed("moe-expert-parallel-size", "ep"),  // Megatron-DeepSpeed's name
 };
 
 }  // namespace

@@ -25,10 +25,13 @@ BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
 }  // namespace
 
 void require_generates(const Layout& layout) {
-  if (!layout.sequence) return;
+  if (!layout.sequence && layout.expert_ranks() == 1) return;
   Layout without = layout;
   without.sequence = false;
-  usage_error("generation does not work with sequence parallelism", fmt::format("the layout is {}", to_string(layout)),
+  for (std::size_t row = 0; row < layout.axes->size(); ++row)
+    if ((*layout.axes)[row].divides == Divides::experts) without.sizes[row] = 1;
+  usage_error(fmt::format("generation does not work with {} parallelism", layout.sequence ? "sequence" : "expert"),
+              fmt::format("the layout is {}", to_string(layout)),
               fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
 }
 

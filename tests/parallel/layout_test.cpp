@@ -96,6 +96,33 @@ TEST_CASE("each tensor rank takes whole heads, MLP units and vocabulary blocks")
   CHECK(fits(layout_of({1, 4, 1}), few));
 }
 
+TEST_CASE("expert ranks are replicas that divide the experts") {
+  LayoutLimits limits = limits_of("tiny", 8);
+  CHECK_THAT(unfit("dp8.ep2", limits), says("num-experts 0, expert 2") && says("try dp8"));
+  limits.shape.experts = {.count = 6, .chosen = 2, .ffn = 96};
+  CHECK(fits(parse_layout("dp8.ep2", 8), limits));
+  CHECK(fits(parse_layout("ep2.tp4", 8), limits));
+  CHECK_THAT(unfit("dp8.ep4", limits), says("num-experts 6 is not a multiple of expert 4") && says("try dp8.ep2"));
+  CHECK_THAT(unfit("dp4.tp2.ep8", limits), says("data 4 is not a multiple of expert 8") && says("try dp4.tp2.ep2"));
+  CHECK_THAT(unread("tp2.ep3"), says("data 4 is not a multiple of expert 3") && says("try dp4.tp2.ep2"));
+
+  const Layout layout = parse_layout("ep2.dp4.z1", 4);
+  CHECK(to_string(layout) == "dp4.ep2.z1");
+  CHECK(layout["edp"] == 2);
+  const Layout undivided = parse_layout("dp4", 4);
+  CHECK(undivided["edp"] == 4);
+  CHECK_THAT(unread("dp4.edp2", 4), says("is not a part of a layout"));
+  limits.world = 4;
+  std::int64_t divided = 0;
+  for (const Layout& each : all_layouts(limits)) {
+    INFO(to_string(each));
+    CHECK(parse_layout(to_string(each), 4) == each);
+    CHECK((each["ep"] == 1 || each["ep"] == 2));
+    divided += each["ep"] > 1;
+  }
+  CHECK(divided == 4 + 2 * 4 + 4);  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2; each with ZeRO 0 to 3
+}
+
 TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
   LayoutLimits limits = limits_of("tiny", 2);
   limits.shape.sequence = 25;

@@ -78,8 +78,14 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   CHECK(behind("mean/norm.gain", "dp2.tp2") == "the optimizer, which sums nothing over ranks");
   CHECK(behind("norm.gain", "dp2.z1") ==
         "the optimizer, which sums nothing over ranks; or before: dp all_gather of the weights");
+  ModelShape with_experts = shape();
+  with_experts.experts = {.count = 4, .chosen = 2, .ffn = 8};
+  CHECK(collectives_behind("gradient/block.0.mlp.expert.1.up.weight", with_experts, parse_layout("dp4.ep2.z1", 0)) ==
+        "edp reduce_scatter; or before: ep all_to_all");
+  CHECK(collectives_behind("gradient/block.0.mlp.router.weight", with_experts, parse_layout("dp4.ep2", 0)) ==
+        "dp all_reduce; or before: ep all_to_all");
   AxisTable with_toy = all_axes();
-  with_toy.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 3, .grids = dense_grid});
+  with_toy.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 4, .grids = dense_grid});
   const auto on_toy = [&](const char* word) {
     return collectives_behind("gradient/norm.gain", shape(), parse_layout(word, 0, with_toy));
   };

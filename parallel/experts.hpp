@@ -1,0 +1,39 @@
+// Expert parallelism (Lepikhin et al. 2021, GShard): the ranks along ep are replicas that divide the experts of each layer
+// of experts. Every rank routes the tokens of its own micro-batch. Each row then travels to the rank that has its expert,
+// and the expert's output travels back.
+//
+//   rank 0: tokens ─ routing ─┬─ rows for experts 0, 1 ─▶ │ rank 0: experts 0, 1 │ ─┬─▶ outputs of rank 0's tokens
+//                             └───────────┐   ┌─────────▶ │                      │  └──────┐
+//                                       dispatch                                       combine
+//                             ┌───────────┘   └─────────▶ │                      │  ┌──────┘
+//   rank 1: tokens ─ routing ─┴─ rows for experts 2, 3 ─▶ │ rank 1: experts 2, 3 │ ─┴─▶ outputs of rank 1's tokens
+//
+// dispatch and combine are one all_to_all each, with as many rows per pair of ranks as the routing gives; a rank without
+// rows calls it too. First, one all_gather tells all ranks the counts of each (expert, leaf). The backward pass uses the
+// same counts. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
+// balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
+//
+// A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
+// edp have the same experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, those of other
+// ep ranks included, because these tokens have travelled to the experts.
+#pragma once
+#include "layers/expert_exchange.hpp"
+#include "parallel/axis.hpp"
+
+namespace chorale {
+
+class ExpertParallel final : public ExpertExchange {
+ public:
+  explicit ExpertParallel(Axis& axis) : axis_(axis) {}
+  ExpertRows here(const ExpertRows& home, Context& context) const override;
+  Tensor dispatch(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
+  Tensor combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
+  std::int64_t sources() const override { return axis_.size(); }
+  std::int64_t most_rows(std::int64_t home) const override { return axis_.size() * home; }
+  bool always_most() const override { return false; }
+
+ private:
+  Axis& axis_;
+};
+
+}  // namespace chorale
