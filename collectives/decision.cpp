@@ -30,11 +30,21 @@ std::int64_t total_of(const Call& call, int size) {
   }
 }
 
+bool is_uneven_exchange(const Key& key) { return key.what == Collective::all_to_all && !key.counts.empty(); }
+
+// Whether a request for this algorithm applies to the call. A request for all collectives that have an algorithm of a name
+// leaves out uneven exchanges if the algorithm needs equal blocks.
+bool applies(const Choice& asked, const Key& key) {
+  if (key.is_ours || asked.algorithm == "auto") return false;
+  if (!is_uneven_exchange(key) || !asked.everywhere) return true;
+  const Algorithm* const algorithm = find_algorithm(key.what, asked.algorithm);
+  return !algorithm || !algorithm->fits;
+}
+
 Choice choice_for(const Key& key, const Problem& problem, const Preferences& preferences) {
   const auto asked = preferences.asked.find(problem.what);
-  if (!key.is_ours && asked != preferences.asked.end() && asked->second.algorithm != "auto") return asked->second;
-  if (problem.what == Collective::all_to_all && !key.counts.empty())
-    return {"direct", 1, "each rank knows only its own counts, and all must choose alike"};
+  if (asked != preferences.asked.end() && applies(asked->second, key)) return asked->second;
+  if (is_uneven_exchange(key)) return {"direct", 1, "each rank knows only its own counts, and all must choose alike"};
   return preferences.selector.choose(preferences.backend, problem, problem.blocks.total() * size_of(key.dtype),
                                      native_agrees(problem, key.dtype, key.op));
 }
@@ -45,8 +55,7 @@ bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& 
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())
     return std::ranges::all_of(everybodys, [&](const Problem& of_rank) { return fits(algorithm, of_rank); });
-  const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
-  return counts_differ ? algorithm.fits == nullptr : fits(algorithm, problem);
+  return is_uneven_exchange(key) ? algorithm.fits == nullptr : fits(algorithm, problem);
 }
 
 }  // namespace
@@ -110,7 +119,7 @@ RequestedAlgorithms requested_everywhere(const std::string& algorithm) {
   RequestedAlgorithms asked;
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native")
-      asked[row.what] = {algorithm, 1, "requested by name"};
+      asked[row.what] = {.algorithm = algorithm, .chunks = 1, .why = "requested by name", .everywhere = true};
   if (asked.empty()) {
     std::vector<std::string> known{"auto", "native"};
     for (const Algorithm& row : all_algorithms())

@@ -34,6 +34,7 @@ struct Choice {
   int chunks = 1;                  // the number of chunks that its schedule is cut into
   std::string why;                 // the reason, for people to read
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
+  bool everywhere = false;         // requested for every collective that has an algorithm of this name
 };
 
 // The time of an algorithm by typical or given prices, in seconds. Negative if the algorithm does not fit or has no schedule

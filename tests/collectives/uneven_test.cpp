@@ -157,6 +157,15 @@ std::string bruck_is_refused_alike(Communicator& c) {
                                                            : "this rank should have refused bruck, but reported: " + said;
 }
 
+// An algorithm that is chosen for all collectives leaves out calls that it does not fit.
+std::string bruck_for_all_collectives_skips_exchanges(Communicator& c) {
+  Communicator group = c.split(0, c.rank());
+  group.choose("bruck");
+  const UnevenCall one = exchange(group, shapes, false, 0);
+  group.run(one.call());
+  return one.trial.trouble();
+}
+
 std::string counts_that_do_not_match_are_refused(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   std::vector<float> x(100, 1), y(100);
@@ -208,6 +217,7 @@ constexpr Check checks[] = {
     {"blocks of any sizes", blocks_of_any_sizes},
     {"exchanges of any sizes", exchanges_of_any_sizes},
     {"bruck with counts that differ", bruck_is_refused_alike},
+    {"bruck for all collectives", bruck_for_all_collectives_skips_exchanges},
     {"known counts", known_counts_are_not_exchanged},
     {"wrong counts of all ranks", wrong_counts_of_all_ranks_are_refused},
     {"counts that do not match", counts_that_do_not_match_are_refused},
