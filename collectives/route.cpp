@@ -51,18 +51,19 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// A hash of everything that must be equal on all ranks. The counts of an all_to_all may differ. Then in_place may differ
-// too, because a rank that sends or receives nothing may have no buffer.
-std::uint64_t signature_of(const Key& key, const Choice& choice) {
+// A hash of everything that must be equal on all ranks. In an uneven all_to_all each rank has its own counts, and in_place
+// may differ too, because a rank that sends or receives nothing may have no buffer. `all_known`: the key has the counts of
+// all ranks, which must be equal everywhere.
+std::uint64_t signature_of(const Key& key, const Choice& choice, bool all_known) {
   std::uint64_t hash = 1;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
                                    static_cast<std::uint64_t>(key.op), static_cast<std::uint64_t>(key.root),
                                    static_cast<std::uint64_t>(key.on_device), static_cast<std::uint64_t>(choice.chunks)})
     hash = mixed(hash, part);
-  if (key.what != Collective::all_to_all || key.counts.empty()) {
-    hash = mixed(mixed(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
+  const bool is_uneven = is_uneven_exchange(key);
+  if (!is_uneven) hash = mixed(mixed(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
+  if (!is_uneven || all_known)
     for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
-  }
   for (const char letter : choice.algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
   return hash | 1;  // 0 means: not compared
 }
@@ -143,7 +144,7 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
   plan.algorithm = decision.algorithm;
   plan.chunks = decision.choice.chunks;
   plan.words = is_pair_ ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, decision.choice);
-  if (check) plan.signature = signature_of(key, decision.choice);
+  if (check) plan.signature = signature_of(key, decision.choice, all_known);
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;
   if (!plan.algorithm && !world_.transport->has_native(key.what))

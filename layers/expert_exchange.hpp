@@ -52,7 +52,6 @@ class ExpertExchange {
     return rows;
   }
 
-  virtual std::int64_t sources() const { return 1; }  // ranks whose rows this rank's experts get
   // If no rank's micro-batch has more than `home` rows for all experts together: the largest number of rows that this rank's
   // experts can get. Layer::keeps declares their bytes.
   virtual std::int64_t most_rows(std::int64_t home) const { return home; }

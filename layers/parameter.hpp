@@ -35,7 +35,7 @@ struct Parameter {
                                  // biases, position table
   bool tied = false;             // true: the embedding table, which the head reads too
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
-  double active = 1;             // for counting flops: the share of the tokens that it multiplies; of E experts, k/E
+  double active = 1;             // for counting flops: the share of the tokens that it multiplies: k/E for an expert
   bool after_attention = false;  // for counting flops: true for attention's output matrix, with which attention's own
                                  // products are counted
 

@@ -88,7 +88,7 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
 int Axis::pretend(const TensorCall& call) {
   const auto& [sent, price] = foreseen(call);
   add(static_cast<std::size_t>(call.what), sent);
-  return script_ ? script_->begin({.group = name_, .seconds = price.seconds, .on_cores = price.on_cores}) : -1;
+  return script_ ? script_->begin({.group = name_, .seconds = price.seconds, .link = price.link}) : -1;
 }
 
 Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
@@ -191,7 +191,7 @@ Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
     const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
-    call = script_->begin({name_, from, to, price.seconds, price.waits, price.on_cores});
+    call = script_->begin({name_, from, to, price.seconds, price.waits, price.link});
   }
   return {*this, Request(), x, x, call};
 }

@@ -31,7 +31,7 @@ struct Layout {
 
   std::int64_t& operator[](std::string_view axis) { return sizes[row_of(*axes, axis)]; }
   std::int64_t operator[](std::string_view axis) const { return size(row_of(*axes, axis)); }
-  std::int64_t size(std::size_t row) const;  // sizes[row]; of an axis that follows(), what the others leave; 0: unknown
+  std::int64_t size(std::size_t row) const;  // sizes[row], or by the others if the axis follows(); 0: unknown
   std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
   std::int64_t replicas() const { return along(dividing(*axes, Divides::batch)); }
   std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }

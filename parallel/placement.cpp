@@ -82,9 +82,13 @@ bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topolog
 
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest) {
+  const std::vector<RankGroup> groups = groups_of(layout);
+  const auto has_groups = [&](const std::string& axis) {  // edp has none without ep, whatever its size
+    return std::ranges::count(groups, axis, &RankGroup::chosen_as) > 0;
+  };
   if (nearest != widest)
     for (const AxisRow& axis : *layout.axes)
-      if (layout[axis.name] > 1 && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))
+      if (has_groups(axis.name) && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))
         backends[axis.name] = nearest;
   for (auto& [axis, backend] : backends)
     if (backend == "auto") backend = widest;

@@ -1,5 +1,6 @@
 #include "collectives/backends/ucx_switchboard.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -8,6 +9,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/polling_barrier.hpp"
+#include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale::ucx {
@@ -35,7 +37,14 @@ void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
 
-bool has_rdma() {
+bool may_use_rdma(const char* transports) {
+  const std::string_view list = transports ? transports : "all";
+  const auto is_rdma = [](std::string_view name) {
+    for (const char* prefix : {"rc", "ud", "dc", "ib", "all"})
+      if (name.starts_with(prefix)) return true;
+    return false;
+  };
+  if (!list.starts_with('^') && !std::ranges::any_of(split(list, ','), is_rdma)) return false;
   std::error_code none;
   const std::filesystem::path devices = "/sys/class/infiniband";
   return std::filesystem::is_directory(devices, none) && !std::filesystem::is_empty(devices, none);
@@ -43,10 +52,12 @@ bool has_rdma() {
 
 // UCX sends a message above its threshold only when the receiver has answered. Over TCP the answer waits behind the data
 // that the receiver is sending itself, so two ranks that exchange messages send one after the other. This function raises
-// the threshold to 4 MiB, which the send buffer of a socket takes at once by default (net.ipv4.tcp_wmem). If the receiver is
-// not ready for such a message, UCX keeps a copy there. Within a host, and with RDMA, UCX's own threshold stays.
+// the threshold to 4 MiB, to which the send buffer of a socket may grow by default (net.ipv4.tcp_wmem). If the receiver is
+// not ready for such a message, UCX keeps a copy there. With RDMA, UCX's own threshold stays. Messages within a host have
+// the same threshold, because UCX 1.13 knows only one; shm+ucx does not send these by UCX.
 void send_at_once_over_tcp(int hosts) {
-  if (hosts > 1 && !has_rdma() && uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_RNDV_THRESH", "4m", 0);
+  const char* const transports = std::getenv("UCX_TLS");
+  if (hosts > 1 && uses_tcp(transports) && !may_use_rdma(transports)) setenv("UCX_RNDV_THRESH", "4m", 0);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct Knob {
 class Search {
  public:
   Search(const std::vector<Timed>& rows, std::int64_t element_bytes, bool maps_memory, const Site& site, double eager_bytes,
-         const Known& known, bool has_burst = true)
+         const Known& known, bool has_burst)
       : rows_(rows), element_bytes_(element_bytes), maps_memory_(maps_memory), site_(site) {
     is_network_ = std::ranges::max(site.host_of) > 0;
     within_ = known.within.value_or(usual(false));
@@ -138,17 +138,21 @@ std::optional<Fitted> fit(const std::vector<Timed>& rows, std::int64_t element_b
   double least = 0, best_eager_bytes = 0;
   const bool is_network = std::ranges::max(site.host_of) > 0;
   for (const double eager_bytes : usual_eager_bytes) {
-    Search search(rows, element_bytes, maps_memory, site, eager_bytes, known);
+    Search search(rows, element_bytes, maps_memory, site, eager_bytes, known, false);
     const std::optional<Minimum> found = search.run(tick);
     if (!found) return std::nullopt;
     if (!best || found->cost < least) best = search.result(*found), least = found->cost, best_eager_bytes = eager_bytes;
     if (maps_memory || (known.eager_bytes > 0 && !is_network)) break;
   }
   if (!is_network) return best;
-  Search wire(rows, element_bytes, maps_memory, site, best_eager_bytes, known, false);
-  const std::optional<Minimum> found = wire.run(tick);
-  if (!found) return std::nullopt;
-  return found->cost <= worth_a_burst * least ? wire.result(*found) : best;
+  double least_with_burst = least / worth_a_burst;
+  for (const double eager_bytes : {best_eager_bytes, *std::prev(std::end(usual_eager_bytes))}) {
+    Search search(rows, element_bytes, maps_memory, site, eager_bytes, known, true);
+    const std::optional<Minimum> found = search.run(tick);
+    if (!found) return std::nullopt;
+    if (found->cost < least_with_burst) best = search.result(*found), least_with_burst = found->cost;
+  }
+  return best;
 }
 
 }  // namespace chorale::forecast

@@ -1,17 +1,13 @@
 #include "parallel/forecast/prices.hpp"
 
-#include <algorithm>
-
 #include "collectives/backends/backends.hpp"
 #include "collectives/forecast/forecast.hpp"
 
 namespace chorale {
 namespace {
 
-// While a host's link moves these bytes, its ranks are free. They need their cores for the rest of a call.
-double share_on_cores(const Level* level, std::int64_t bytes, double seconds) {
-  if (!level || seconds <= 0) return 0;
-  return std::clamp(1 - static_cast<double>(bytes) * forecast::prices_of(*level).link / seconds, 0.0, 1.0);
+double on_link(const Level* level, std::int64_t bytes) {
+  return level ? static_cast<double>(bytes) * forecast::prices_of(*level).link : 0;
 }
 
 }  // namespace
@@ -22,10 +18,7 @@ CallPrice price_of_call(const Selector& selector, const std::string& backend, co
   CallPrice price{selector.predict(backend, choice.algorithm, choice.chunks, problem, dtype)};
   const int hosts = number_of_hosts(problem.hosts);
   if (hosts == 1) return price;
-  std::int64_t most = 0;  // ranks on one host
-  for (const int host : problem.hosts) most = std::max<std::int64_t>(most, std::ranges::count(problem.hosts, host));
-  const Level* const level = forecast::nearest(selector.machine(), backend, "network", problem.size, hosts);
-  price.on_cores = share_on_cores(level, crossing * most, price.seconds);
+  price.link = on_link(forecast::nearest(selector.machine(), backend, "network", problem.size, hosts), crossing);
   return price;
 }
 
@@ -39,8 +32,7 @@ CallPrice price_of_message(const Machine& machine, const std::string& backend, s
   const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
   const Level* const level = forecast::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
   const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
-  const double price = seconds.value_or(-1);
-  return {price, across_hosts ? share_on_cores(level, bytes, price) : 0, waits};
+  return {seconds.value_or(-1), across_hosts ? on_link(level, bytes) : 0, waits};
 }
 
 }  // namespace chorale

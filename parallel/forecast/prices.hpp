@@ -6,11 +6,11 @@ namespace chorale {
 
 struct CallPrice {
   double seconds = -1;
-  double on_cores = 0;  // between hosts: the share of this time in which ranks need their cores, not only the link
-  bool waits = true;    // long messages move only when both ends have begun
+  double link = 0;    // between hosts: seconds for which the bytes of this rank occupy its host's link
+  bool waits = true;  // long messages move only when both ends have begun
 };
 
-// The price of a collective that runs the chosen algorithm. `crossing`: the bytes that a rank sends to other hosts.
+// The price of a collective that runs the chosen algorithm. `crossing`: the bytes that this rank sends to other hosts.
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
 

@@ -23,7 +23,7 @@ class Script final : public Meter {
     int from = -1, to = -1;  // of a message: ranks within the group
     double seconds = 0;      // with no other call or work at the same time; negative: no price is known
     bool waits = true;       // a message: moves only when both ends have begun it
-    double on_cores = 0;     // between hosts: the share of `seconds` in which its ranks need their cores, not only the link
+    double link = 0;         // between hosts: seconds for which the bytes of this rank occupy its host's link
   };
   struct Act {
     enum class Kind { work, begin, wait } kind;

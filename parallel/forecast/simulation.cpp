@@ -13,11 +13,19 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A call of a script on all ranks that take part in it.
 struct Transfer {
-  std::vector<int> ranks;  // of the world
-  std::vector<int> hosts;  // of these ranks, each once
-  int missing = 0;         // ranks that must begin it before it runs
-  double left = 0;         // seconds, if nothing else ran
-  double on_cores = 0;     // between hosts: the share of this time in which its ranks need their cores
+  std::vector<int> ranks;       // of the world
+  std::vector<int> hosts;       // of these ranks, each once
+  int missing = 0;              // ranks that must begin it before it runs
+  double left = 0;              // seconds, if nothing else ran
+  double seconds = 0;           // the price: `left` at the start
+  std::map<int, double> links;  // by host: seconds for which the call occupies its link; empty on one host
+
+  // The share of the call's time in which its ranks need their cores.
+  double on_cores() const {
+    double busiest = 0;
+    for (const auto& [host, link] : links) busiest = std::max(busiest, link);
+    return seconds > 0 ? std::clamp(1 - busiest / seconds, 0.0, 1.0) : 0;
+  }
   bool runs = false, over = false;
 };
 
@@ -37,7 +45,7 @@ class Simulation {
     for (const RankGroup& group : groups)
       for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
     wanted_.resize(at(std::ranges::max(site.machine_of)) + 1);
-    tasks_.resize(scripts.size());
+    works_.resize(scripts.size()), calls_.resize(scripts.size());
     on_link_.resize(at(std::ranges::max(site.host_of)) + 1);
   }
 
@@ -89,7 +97,7 @@ class Simulation {
     const int number = ranks_[at(rank)].counted[kind]++;
     const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
     if (is_new) {
-      Transfer transfer{.left = call.seconds, .on_cores = call.on_cores};
+      Transfer transfer{.left = call.seconds, .seconds = call.seconds};
       if (message)
         transfer.ranks = {group.ranks[at(call.from)], group.ranks[at(call.to)]};
       else
@@ -102,6 +110,7 @@ class Simulation {
     }
     Transfer& transfer = transfers_[at(found->second)];
     --transfer.missing;
+    if (transfer.hosts.size() > 1) transfer.links[site_.host_of[at(rank)]] += call.link;
     const bool sender_alone = message && !call.waits && transfer.ranks[0] == rank;
     if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone))
       transfer.runs = true, running_.push_back(found->second);
@@ -110,40 +119,44 @@ class Simulation {
 
   // How many cores the ranks of each machine want, and how many calls use each host's link.
   void count() {
-    std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(tasks_, 0);
-    for (int rank = 0; rank < size(); ++rank) tasks_[at(rank)] = computes(rank) ? 1 : 0;
+    std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
+    for (int rank = 0; rank < size(); ++rank) works_[at(rank)] = computes(rank) ? 1 : 0;
     for (const int t : running_) {
       const Transfer& transfer = transfers_[at(t)];
-      if (transfer.hosts.size() == 1)
-        for (const int rank : transfer.ranks) tasks_[at(rank)] = 1;
+      const bool is_far = transfer.hosts.size() > 1;
+      for (const int host : transfer.hosts) on_link_[at(host)] += is_far ? 1 : 0;
+      for (const int rank : transfer.ranks) {
+        if (is_far)
+          calls_[at(rank)] += transfer.on_cores();
+        else
+          works_[at(rank)] = 1;
+      }
     }
-    for (const int t : running_) {
-      const Transfer& transfer = transfers_[at(t)];
-      if (transfer.hosts.size() == 1) continue;
-      for (const int host : transfer.hosts) ++on_link_[at(host)];
-      for (const int rank : transfer.ranks) tasks_[at(rank)] += transfer.on_cores;
-    }
-    for (int rank = 0; rank < size(); ++rank) wanted_[at(site_.machine_of[at(rank)])] += std::min(1.0, tasks_[at(rank)]);
+    for (int rank = 0; rank < size(); ++rank)
+      wanted_[at(site_.machine_of[at(rank)])] += std::min(1.0, works_[at(rank)] + calls_[at(rank)]);
   }
 
-  // How fast each of a rank's tasks goes on, on the core that the rank shares with others.
-  double pace_of(int rank) const {
-    const double core = std::min(1.0, site_.cores / wanted_[at(site_.machine_of[at(rank)])]);
-    return core / std::max(1.0, tasks_[at(rank)]);
-  }
+  // The share of a core that a rank gets.
+  double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[at(site_.machine_of[at(rank)])]); }
+  // How fast a rank's work goes on, or a call on its host.
+  double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[at(rank)] + calls_[at(rank)]); }
+  // How fast a call to other hosts goes on while it needs the rank's core.
+  double pace_of_call(int rank) const { return core_of(rank) / (works_[at(rank)] + std::max(1.0, calls_[at(rank)])); }
 
   // Seconds of the call's own time that pass in a second. The price of a call already counts that its own ranks share cores.
   double speed_of(const Transfer& transfer) const {
+    const bool is_far = transfer.hosts.size() > 1;
     double slowest = 1;
     for (const int rank : transfer.ranks) {
+      const double pace = is_far ? pace_of_call(rank) : pace_of(rank);
       const int machine = site_.machine_of[at(rank)];
       const auto here = std::ranges::count_if(transfer.ranks, [&](int r) { return site_.machine_of[at(r)] == machine; });
-      slowest = std::min(slowest, pace_of(rank) / std::min(1.0, site_.cores / static_cast<double>(here)));
+      slowest = std::min(slowest, pace / std::min(1.0, site_.cores / static_cast<double>(here)));
     }
-    if (transfer.hosts.size() == 1) return slowest;
+    if (!is_far) return slowest;
     int most = 1;
     for (const int host : transfer.hosts) most = std::max(most, on_link_[at(host)]);
-    return 1 / ((1 - transfer.on_cores) * most + transfer.on_cores / slowest);
+    return 1 / ((1 - transfer.on_cores()) * most + transfer.on_cores() / slowest);
   }
 
   // Advances the time until some work or call is over. False if nothing runs.
@@ -187,7 +200,10 @@ class Simulation {
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<Transfer> transfers_;
   std::vector<int> running_, on_link_;  // transfers; by host
-  std::vector<double> wanted_, tasks_;  // cores, by machine; what a rank does at once, by rank: 1 is a core's whole time
+  std::vector<double> wanted_;          // cores, by machine
+  // By rank: 1 if it computes or takes part in a call on its host; the share of the time in which its calls to other hosts
+  // need its core, if nothing slows them.
+  std::vector<double> works_, calls_;
   double now_ = 0;
 };
 

@@ -9,8 +9,8 @@
 //   links    2 calls use the link of a host: each moves at half its speed
 //
 // A call between ranks of one host is work of these ranks, and takes part in the sharing of cores. A call between hosts
-// needs its ranks' cores for a share of its time (Script::Call::on_cores). Both go on while their ranks compute. A rank that
-// computes and takes part in calls between hosts divides its core between them.
+// needs its ranks' cores whenever its link is not busy (Script::Call::link). Both go on while their ranks compute. While a
+// call to another host needs a rank's core, this rank's own work gets half of it.
 #pragma once
 #include <vector>
 

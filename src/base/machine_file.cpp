@@ -173,7 +173,7 @@ std::span<const PriceKey> price_keys() {
       {"eager", "B/s", 1, "how fast a sender copies out a message of at most eager_bytes"},
       {"eager_bytes", "B", 1, "longest message that leaves before its receiver has asked for it"},
       {"link", "B/s", 1, "what a host sends, and receives, between hosts"},
-      {"burst", "B", 1, "what a link that was idle carries at once, as where a token bucket limits the rate"},
+      {"burst", "B", 1, "bytes that an idle link sends without delay, such as the size of a token bucket"},
   };
   return keys;
 }

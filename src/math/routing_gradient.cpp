@@ -63,7 +63,7 @@ class RouterGradient {
   }
 
  private:
-  // What the chosen scores get if the weights are shares of the chosen experts only.
+  // Adds the gradient with respect to the chosen scores, for weights that are shares of the chosen experts only.
   void add_through_weights(const std::int32_t* chosen, T* dlogits) {
     const std::int64_t k = rule_.chosen;
     T *weights = weights_.data(), *dw = dweights_.data();
@@ -75,7 +75,7 @@ class RouterGradient {
     for (std::int64_t j = 0; j < k; ++j) dlogits[chosen[j]] += sigmoid() ? dw[j] * (1 - router_.scores()[chosen[j]]) : dw[j];
   }
 
-  // What all scores get from slopes_, the gradient with respect to the shares of all experts.
+  // Adds the gradient with respect to all scores. slopes_ is that with respect to the shares of all experts.
   void add_through_shares(T* dlogits) {
     const std::int64_t experts = rule_.experts;
     T *shares = shares_.data(), *slopes = slopes_.data();

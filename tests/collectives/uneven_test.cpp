@@ -213,6 +213,20 @@ std::string wrong_counts_of_all_ranks_are_refused(Communicator& c) {
   return "";
 }
 
+// Rank 2 is wrong about what rank 1 sends to rank 0. Where offsets in the peers' memory depend on it, all ranks refuse.
+std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
+  const auto p = static_cast<std::size_t>(c.size());
+  if (p < 3 || !c.transport().plans_for_all()) return "";
+  std::vector<float> x(p, 1), y(p);
+  Sizes of_all(p * p, 1);
+  if (c.rank() == 2) of_all[p] = 2;
+  Communicator group = c.split(0, c.rank());
+  const std::string said = thrown_by([&] {
+    group.all_to_all({x.data(), c.size()}, {y.data(), c.size()}, Sizes(p, 1), Sizes(p, 1), of_all);
+  });
+  return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
+}
+
 constexpr Check checks[] = {
     {"blocks of any sizes", blocks_of_any_sizes},
     {"exchanges of any sizes", exchanges_of_any_sizes},
@@ -220,6 +234,7 @@ constexpr Check checks[] = {
     {"bruck for all collectives", bruck_for_all_collectives_skips_exchanges},
     {"known counts", known_counts_are_not_exchanged},
     {"wrong counts of all ranks", wrong_counts_of_all_ranks_are_refused},
+    {"different counts of all ranks", different_counts_of_all_ranks_are_refused},
     {"counts that do not match", counts_that_do_not_match_are_refused},
 };
 

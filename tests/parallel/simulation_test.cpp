@@ -21,9 +21,10 @@ StepTime of_two(const Script& a, const Script& b, const forecast::Site& site,
 }
 
 // Begins a call, works, and waits for the call.
-Script overlapped(double work, double call, double on_cores = 0) {
+// Between hosts, the link is busy for `link` seconds of the call.
+Script overlapped(double work, double call, double link = 100) {
   Script script;
-  const int number = script.begin({.group = "dp", .seconds = call, .on_cores = on_cores});
+  const int number = script.begin({.group = "dp", .seconds = call, .link = link});
   script.note(Work::product, work);
   script.wait(number);
   script.settle();
@@ -52,15 +53,18 @@ TEST_CASE("a call runs while its ranks compute, from the time when all have begu
 
 TEST_CASE("a rank divides its core between its work and its calls to other hosts, as far as these need cores") {
   const forecast::Site two_hosts{{0, 1}, {0, 1}, 1};
-  const auto seconds = [&](double work, double on_cores, const forecast::Site& site) {
-    const Script both = overlapped(work, 3, on_cores);
+  const auto seconds = [&](double work, double link, const forecast::Site& site) {
+    const Script both = overlapped(work, 3, link);
     return of_two(both, both, site).seconds;
   };
-  CHECK(seconds(4, 0, two_hosts) == Approx(4));
-  CHECK(seconds(4, 1, two_hosts) == Approx(7));
-  // For 3.75 s the work goes on at 1 / 1.5 of its speed, the call at 1 / (0.5 + 0.5 · 1.5).
-  CHECK(seconds(4, 0.5, two_hosts) == Approx(5.25));
-  CHECK(seconds(0, 1, {{0, 1}, {0, 0}, 1}) == Approx(3));  // its price counts that its ranks share a core
+  CHECK(seconds(4, 3, two_hosts) == Approx(4));
+  CHECK(seconds(4, 0, two_hosts) == Approx(7));
+  CHECK(seconds(4, 1.5, two_hosts) == Approx(5.5));        // 4 s of work and 1.5 s of the call need a core
+  CHECK(seconds(0, 0, {{0, 1}, {0, 0}, 1}) == Approx(3));  // its price counts that its ranks share a core
+  // Only one rank sends to the other host, so the link is busy all the time.
+  const Script sends = overlapped(4, 3, 3), does_not = overlapped(4, 3, 0);
+  CHECK(of_two(sends, does_not, two_hosts).seconds == Approx(4));
+  CHECK(of_two(does_not, sends, two_hosts).seconds == Approx(4));
 }
 
 TEST_CASE("calls between hosts share the links, calls on a host share the cores") {
@@ -76,11 +80,11 @@ TEST_CASE("calls between hosts share the links, calls on a host share the cores"
 TEST_CASE("a short message moves at once, a long one when both ends have begun it") {
   const auto message = [](bool waits) {
     Script sender, receiver;
-    sender.begin({"pp", 0, 1, 2, waits});
+    sender.begin({"pp", 0, 1, 2, waits, 2});
     sender.note(Work::product, 5);
     sender.settle();
     receiver.note(Work::product, 3);
-    receiver.wait(receiver.begin({"pp", 0, 1, 2, waits}));
+    receiver.wait(receiver.begin({"pp", 0, 1, 2, waits, 2}));
     receiver.note(Work::product, 4);
     receiver.settle();
     return of_two(sender, receiver, {{0, 1}, {0, 1}, 1}, {{"pp", "pp", {0, 1}}}).seconds;
