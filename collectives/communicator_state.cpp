@@ -230,8 +230,7 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   check_arguments(call, rank(), size());
   Key key = key_of(call, size(), is_one_vector(call, rank(), size()));
   key.is_ours = is_ours_;
-  if (call.what == Collective::all_to_all && !call.counts.empty() && world->transport->plans_for_all())
-    key.counts = everybodys_counts(call, key.in_place);
+  if (is_uneven_exchange(call) && world->transport->plans_for_all()) key.counts = everybodys_counts(call, key.in_place);
   return routes.of(call, key);
 }
 

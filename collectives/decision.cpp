@@ -30,8 +30,6 @@ std::int64_t total_of(const Call& call, int size) {
   }
 }
 
-bool is_uneven_exchange(const Key& key) { return key.what == Collective::all_to_all && !key.counts.empty(); }
-
 // Whether a request for this algorithm applies to the call. A request for all collectives that have an algorithm of a name
 // leaves out uneven exchanges if the algorithm needs equal blocks.
 bool applies(const Choice& asked, const Key& key) {
@@ -84,7 +82,7 @@ Key key_of(const Call& call, int size, bool is_one_vector) {
           .count = total_of(call, size)};
   key.counts.assign(call.counts.begin(), call.counts.end());
   if (call.what == Collective::all_to_all) key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
-  if (call.what == Collective::all_to_all && !call.counts.empty()) return key;
+  if (is_uneven_exchange(call)) return key;
   // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. That is
   // correct even where a rank's input is its own block of the output.
   const bool is_cut = call.what == Collective::all_gather || call.what == Collective::reduce_scatter;

@@ -10,9 +10,6 @@ namespace {
 
 constexpr std::size_t most_routes = 256;  // before a group adds one more, it makes room
 
-// The counts of such calls may differ from call to call, as the routing of experts does.
-bool is_uneven_exchange(const Key& key) { return key.what == Collective::all_to_all && !key.counts.empty(); }
-
 // A buffer that is too long is an error too, because its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);

@@ -66,20 +66,20 @@ RoutingRule rule_of(const ModelShape& shape) {
 
 namespace {
 
-// Megatron-LM's names, because users give these.
+// The names are those of the options, because users give these.
 void check_experts(const ModelShape& shape) {
   const Experts& e = shape.experts;
   if (e.count == 0) return;
   for (const auto& [name, value, least] : {std::tuple{"num-experts", e.count, std::int64_t{1}},
                                            {"moe-ffn-hidden-size", e.ffn, std::int64_t{1}},
                                            {"moe-shared-expert-intermediate-size", e.shared_ffn, std::int64_t{0}},
-                                           {"moe-layer-freq", e.every, std::int64_t{1}}})
+                                           {"expert-interval", e.every, std::int64_t{1}}})
     if (value < least)
       usage_error("a size of the experts is too small", fmt::format("{} is {}", name, value),
                   fmt::format("make it {} or more", least));
   if (e.every > shape.layers)
-    usage_error("no block has experts", fmt::format("moe-layer-freq {} is more than num-layers {}", e.every, shape.layers),
-                "use --moe-layer-freq 1, or --num-experts 0");
+    usage_error("no block has experts", fmt::format("expert-interval {} is more than num-layers {}", e.every, shape.layers),
+                "use --expert-interval 1, or --num-experts 0");
   if (e.score != "softmax" && e.score != "sigmoid")
     usage_error("unknown score function",
                 fmt::format("moe-router-score-function {} is neither softmax nor sigmoid", e.score),

@@ -49,6 +49,8 @@ struct AxisRow {
 
   // Whether the axis's size follows from those of all others, so that no layout word or flag names it.
   bool follows() const { return takes_rest && grids == expert_grid; }
+  // The size in Layout::sizes if no word or flag names it; 0: to be inferred.
+  std::int64_t unnamed_size() const { return takes_rest && !follows() ? 0 : 1; }
 };
 
 inline constexpr std::size_t most_axes = 8;

@@ -136,7 +136,7 @@ class Axis {
   struct Sent {
     std::int64_t bytes = 0, crossing = 0;
   };
-  // What this rank would send in the call. If there is a script, also the price of the call.
+  // The bytes that this rank would send in a call, and the price of the call. Without a script it has no price.
   struct Foreseen {
     Sent sent;
     CallPrice price;

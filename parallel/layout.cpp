@@ -192,8 +192,7 @@ std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::in
     if (!axes[row].takes_rest) rows.push_back(row);
   std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return axes[a].depth < axes[b].depth; });
   Layout plain{.axes = &axes};
-  for (std::size_t row = 0; row < axes.size(); ++row)
-    plain.sizes[row] = axes[row].takes_rest && !axes[row].follows() ? 0 : 1;
+  for (std::size_t row = 0; row < axes.size(); ++row) plain.sizes[row] = axes[row].unnamed_size();
   std::vector<Layout> all{plain};
   for (const std::size_t row : rows) {
     const std::int64_t most = axes[row].divides == Divides::layers    ? stages

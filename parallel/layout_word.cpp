@@ -129,8 +129,7 @@ std::string to_string(const Layout& layout) {
 
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
   Layout layout{.axes = &axes};
-  for (std::size_t row = 0; row < axes.size(); ++row)
-    layout.sizes[row] = axes[row].takes_rest && !axes[row].follows() ? 0 : 1;
+  for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].unnamed_size();
   std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
     const Piece part = part_of(text);

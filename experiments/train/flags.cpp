@@ -17,6 +17,7 @@ namespace {
 struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
+  bool may_change = false;  // true: a run may resume with another value than the checkpoint's
 };
 
 // A field of the experts as text; empty for a dense model, to which these options do not apply.
@@ -41,15 +42,15 @@ const ShapeOption shape_options[] = {
     {"moe-router-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen); }},
     {"moe-ffn-hidden-size", [](const ModelShape& s) { return of_experts(s, &Experts::ffn); }},
     {"moe-shared-expert-intermediate-size", [](const ModelShape& s) { return of_experts(s, &Experts::shared_ffn); }},
-    {"moe-layer-freq", [](const ModelShape& s) { return of_experts(s, &Experts::every); }},
+    {"expert-interval", [](const ModelShape& s) { return of_experts(s, &Experts::every); }},
     {"moe-router-score-function", [](const ModelShape& s) { return of_experts(s, &Experts::score); }},
     {"moe-router-pre-softmax", [](const ModelShape& s) { return of_experts(s, &Experts::before_choice); }},
     {"moe-router-topk-scaling-factor", [](const ModelShape& s) { return of_experts(s, &Experts::scale); }},
     {"moe-router-num-groups", [](const ModelShape& s) { return of_experts(s, &Experts::groups); }},
     {"moe-router-group-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen_groups); }},
     {"moe-expert-capacity-factor", [](const ModelShape& s) { return of_experts(s, &Experts::capacity); }},
-    {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }},
-    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }}};
+    {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }, true},
+    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true}};
 
 std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
   std::vector<Setting> settings;
@@ -85,7 +86,7 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout and batch are not in `shape_options`, because a run may resume with other values than the checkpoint's.
+// Dropout and batch are not in `shape_options`, because presets do not set the one, and the other is not of the model.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const std::optional<Metadata> metadata = metadata_of_checkpoint(path);
   if (!metadata) return {};
@@ -167,7 +168,7 @@ void Flags::declare_experts(Options& o) {
   of_experts(o.add("moe-ffn-hidden-size", e.ffn, "width of an expert; 0: ffn-hidden-size").range(0, 1e7));
   of_experts(o.add("moe-shared-expert-intermediate-size", e.shared_ffn, "width of an expert that takes every token; 0: none")
                  .range(0, 1e7));
-  of_experts(o.add("moe-layer-freq", e.every, "every n-th block has experts, the others a dense MLP").range(1, 1e4));
+  of_experts(o.add("expert-interval", e.every, "every n-th block has experts, the others a dense MLP").range(1, 1e4));
   of_experts(o.add("moe-router-score-function", e.score, "how logits become scores").one_of({"softmax", "sigmoid"}));
   of_experts(o.add("moe-router-pre-softmax", e.before_choice,
                    "softmax over all experts instead of the chosen ones; their weights then add up to less than 1"));
@@ -185,7 +186,8 @@ void Flags::declare_experts(Options& o) {
 void Flags::require_shape(const ModelShape& model, const std::string& path) const {
   const ModelShape asked = unchecked_shape();
   for (const ShapeOption& option : shape_options)
-    if (option.text(asked) != option.text(model)) refuse_shape(option.name, option.text(asked), option.text(model), path);
+    if (!option.may_change && option.text(asked) != option.text(model))
+      refuse_shape(option.name, option.text(asked), option.text(model), path);
 }
 
 void Flags::require_own_shape(const ModelShape& model, const std::string& path) const {
@@ -193,7 +195,7 @@ void Flags::require_own_shape(const ModelShape& model, const std::string& path) 
     const std::string& origin = options_->origin(option.name);
     const bool told = options_->find(option.name)->source >= Source::environment || origin.starts_with("preset ");
     const bool shorter = std::string(option.name) == "seq-length" && shape_.sequence <= model.sequence;
-    if (told && !shorter)
+    if (told && !shorter && !option.may_change)
       refuse_shape(option.name, option.text(unchecked_shape()), option.text(model), path,
                    std::string(option.name) == "seq-length" ? fmt::format(", or ask for {} at most", model.sequence) : "");
   }

@@ -71,7 +71,8 @@ const Word flags[] = {
     same("moe-router-topk"),
     same("moe-ffn-hidden-size"),
     same("moe-shared-expert-intermediate-size"),
-    {"moe-layer-freq", Means::same, "moe-layer-freq", {}, "blocks n − 1, 2·n − 1, … have experts; Megatron's: 0, n, …"},
+    only("moe-layer-freq", "1", "--expert-interval N gives experts to blocks N − 1, 2·N − 1, …, Megatron to 0, N, …"),
+    same("expert-interval"),  // Megatron-DeepSpeed's name
     same("moe-router-score-function"),
     same("moe-router-pre-softmax"),
     same("moe-router-topk-scaling-factor"),

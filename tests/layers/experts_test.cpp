@@ -3,39 +3,22 @@
 #include "layers/experts.hpp"
 
 #include <algorithm>
-#include <numeric>
 
+#include "src/math/reference/routing.hpp"
 #include "tests/layers/slopes.hpp"
 
 namespace chorale {
 namespace {
 
-// The balance loss and the z-loss by their definitions (src/math/routing.hpp), without groups.
-double router_losses(const Tensor& logits, const ModelShape& shape) {
-  const Experts& e = shape.experts;
+double router_losses(const Tensor& logits, const RoutingRule& rule) {
   const auto values = logits.values<double>();
-  const std::int64_t s = shape.sequence, n = e.count;
-  double loss = 0;
-  for (std::int64_t first = 0; first < logits.dim(0); first += s) {
-    std::vector<double> chosen(static_cast<std::size_t>(n)), share(static_cast<std::size_t>(n));
-    for (std::int64_t t = first; t < first + s; ++t) {
-      const double* l = values.data() + t * n;
-      std::vector<std::size_t> order(static_cast<std::size_t>(n));
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l[a] > l[b]; });
-      for (std::int64_t j = 0; j < e.chosen; ++j) chosen[order[static_cast<std::size_t>(j)]] += 1;
-      const auto score = [&](std::int64_t i) { return e.score == "sigmoid" ? 1 / (1 + std::exp(-l[i])) : std::exp(l[i]); };
-      double scores = 0, exponentials = 0;
-      for (std::int64_t i = 0; i < n; ++i) scores += score(i), exponentials += std::exp(l[i]);
-      for (std::int64_t i = 0; i < n; ++i) share[static_cast<std::size_t>(i)] += score(i) / scores;
-      loss += e.z * std::log(exponentials) * std::log(exponentials);
-    }
-    const auto steps = static_cast<double>(s);
-    for (std::size_t i = 0; i < share.size(); ++i)
-      loss += e.balance * steps * static_cast<double>(n) * chosen[i] / (static_cast<double>(e.chosen) * steps) * share[i] /
-              steps;
+  reference::Choices all;
+  for (std::int64_t t = 0; t < logits.dim(0); ++t) {
+    const double* const row = values.data() + t * rule.experts;
+    const reference::Choices chosen = reference::choose({row, row + rule.experts}, rule);
+    all.insert(all.end(), chosen.begin(), chosen.end());
   }
-  return loss;
+  return reference::router_losses({values.begin(), values.end()}, all, rule);
 }
 
 // One block of experts, small because products in f64 run in plain loops.
@@ -79,7 +62,7 @@ TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
       shape.experts.score = score, shape.experts.capacity = capacity;
       shape.experts.balance = 0.7, shape.experts.z = 0.3;
       SmallModel m(shape, DType::f64, 3);
-      m.more_loss = [&](const Tensor& logits) { return router_losses(logits, shape); };
+      m.more_loss = [&](const Tensor& logits) { return router_losses(logits, rule_of(shape)); };
       INFO(score << ", capacity " << capacity);
       check_gradients(m);
     }
@@ -157,7 +140,7 @@ TEST_CASE("the error for an invalid shape of experts names the options and their
   CHECK(says(refused([](Experts& e) { e.chosen = 0; }), "it chooses 0 of 6 experts"));
   CHECK(says(refused([](Experts& e) { e.ffn = 0; }), "moe-ffn-hidden-size is 0"));
   CHECK(says(refused([](Experts& e) { e.capacity = -1; }), "the factor is -1"));
-  CHECK(says(refused([](Experts& e) { e.every = 2; }), "moe-layer-freq 2 is more than num-layers 1"));
+  CHECK(says(refused([](Experts& e) { e.every = 2; }), "expert-interval 2 is more than num-layers 1"));
   CHECK(says(refused([](Experts& e) { e.groups = 4; }), "6 experts, 4 groups"));
   CHECK(says(refused([](Experts& e) { e.groups = 3, e.chosen_groups = 4; }), "from 4 of 3 groups"));
   CHECK(says(refused([](Experts& e) { e.groups = 6, e.chosen_groups = 1; }), "from 1 of 6 groups with 1 experts each"));
