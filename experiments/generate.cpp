@@ -115,8 +115,7 @@ class Generate final : public Command {
                      "generate in a smaller --dtype, or with a smaller model"));
   }
 
-  // Generates the texts from number `first` on, one per replica. A replica without a text takes part, too, because with
-  // ZeRO-3 the replicas need its shard of the weights.
+  // Generates the texts from number `first` on, one per replica.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
     const bool prints = generator.mesh().world().rank() == 0;
@@ -124,7 +123,8 @@ class Generate final : public Command {
     sampling.seed = static_cast<std::uint64_t>(seed_ + first + replicas.rank());
     std::string text = shown(ids_);
     if (prints) print(text);
-    generator.generate(ids_, tokens_, sampling, [&](std::int32_t token) {
+    const bool has_a_text = first + replicas.rank() < samples_;
+    generator.generate(ids_, has_a_text ? tokens_ : 0, sampling, [&](std::int32_t token) {
       text += shown({token});
       if (prints) print(shown({token}));
       return true;

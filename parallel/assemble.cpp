@@ -46,12 +46,6 @@ std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const
   return std::make_unique<TensorParallel>(mesh.tensor(), options.partition_activations && options.remake == Remake::full);
 }
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh) {
-  Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
-  if (experts.size() == 1) return std::make_unique<ExpertExchange>();
-  return std::make_unique<ExpertParallel>(experts);
-}
-
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
   const PipelineShape shape = pipeline_of(layout, o.global_batch / (o.micro_batch * layout.replicas()));
   const PipelineAlgorithm* const row = find_pipeline_schedule(layout.stages() == 1 ? "naive" : layout.schedule);

@@ -6,7 +6,6 @@
 namespace chorale {
 
 void check(const TrainingOptions& options, const Layout& layout);  // usage errors for options that contradict each other
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh);
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh);
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);

@@ -95,4 +95,10 @@ Tensor ExpertParallel::combine(const Tensor& rows, const ExpertRows& home, const
   return back;
 }
 
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh) {
+  Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
+  if (experts.size() == 1) return std::make_unique<ExpertExchange>();
+  return std::make_unique<ExpertParallel>(experts);
+}
+
 }  // namespace chorale

@@ -18,7 +18,7 @@
 // ep ranks included, because these tokens have travelled to the experts.
 #pragma once
 #include "layers/expert_exchange.hpp"
-#include "parallel/axis.hpp"
+#include "parallel/mesh.hpp"
 
 namespace chorale {
 
@@ -34,5 +34,7 @@ class ExpertParallel final : public ExpertExchange {
  private:
   Axis& axis_;
 };
+
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh);
 
 }  // namespace chorale

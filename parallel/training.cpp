@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "parallel/assemble.hpp"
+#include "parallel/experts.hpp"
 #include "parallel/first_nan.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"

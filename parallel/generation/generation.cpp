@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "parallel/experts.hpp"
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
@@ -25,13 +26,10 @@ BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
 }  // namespace
 
 void require_generates(const Layout& layout) {
-  if (!layout.sequence && layout.expert_ranks() == 1) return;
+  if (!layout.sequence) return;
   Layout without = layout;
   without.sequence = false;
-  for (std::size_t row = 0; row < layout.axes->size(); ++row)
-    if ((*layout.axes)[row].divides == Divides::experts) without.sizes[row] = 1;
-  usage_error(fmt::format("generation does not work with {} parallelism", layout.sequence ? "sequence" : "expert"),
-              fmt::format("the layout is {}", to_string(layout)),
+  usage_error("generation does not work with sequence parallelism", fmt::format("the layout is {}", to_string(layout)),
               fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
 }
 
@@ -56,6 +54,7 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
       memory_(memory, ledger_),
       numerics_(numerics_on(options.device, options.numerics)),
       boundary_(boundary_for(mesh_)),
+      exchange_(exchange_of(mesh_)),
       stage_(options.shape, Remake::none, mesh_) {
   require_generates(mesh_.layout());
   buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_), mesh_, memory_);
@@ -77,6 +76,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   context.stream = context.tokens;
   context.training = false;
   context.boundary = boundary_.get();
+  context.exchange = exchange_.get();
   context.cache = &cache_;
   const Tensor ids = context.typed({count}, DType::i32, Category::data);
   if (!ids.phantom())
@@ -127,6 +127,16 @@ std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   return token;
 }
 
+// Whether this rank must still take part, because its own text or one that needs its weights goes on.
+bool Generator::goes_on_anywhere(bool goes_on_here) {
+  if (buckets_->options().zero < 3 && mesh_.layout().expert_ranks() == 1) return goes_on_here;
+  const Tensor going_on(memory_, {1}, DType::i32, Category::data);
+  with_values<std::int32_t>(going_on, Use::write, [&](auto here) { here[0] = goes_on_here; });
+  mesh_.data().all_reduce(going_on);
+  with_values<std::int32_t>(going_on, Use::read, [&](auto here) { goes_on_here = here[0] > 0; });
+  return goes_on_here;
+}
+
 std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
                                               const Sampling& sampling, const std::function<bool(std::int32_t)>& on_token) {
   require(!prompt.empty(), "the prompt is empty");
@@ -134,7 +144,13 @@ std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& p
   const auto newest = [&](std::int64_t tokens) { return std::vector(all.end() - tokens, all.end()); };
   if (static_cast<std::int64_t>(next.size()) > cache_.capacity) next = newest(cache_.capacity);
   forget();
-  for (std::int64_t i = 0; i < count; ++i) {
+  bool goes_on = count > 0;
+  for (std::int64_t i = 0; goes_on_anywhere(goes_on); ++i) {
+    if (!goes_on) {
+      forget();
+      read({all.back()});
+      continue;
+    }
     if (cache_.past + static_cast<std::int64_t>(next.size()) > cache_.capacity) {
       forget();
       next = newest(std::max<std::int64_t>(cache_.capacity / 2, 1));
@@ -144,7 +160,7 @@ std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& p
     const std::int32_t token = told_by_last_stage(drawn);
     all.push_back(token);
     next = {token};
-    if (!on_token(token)) break;
+    goes_on = on_token(token) && i + 1 < count;
   }
   return {all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()};
 }

@@ -6,9 +6,12 @@
 //   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw the same token
 //             ▲───────┴───────────── token ──────────────┘        and send it to their pipelines
 //
-// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, so all of them must generate
-// the same number of tokens. Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one
-// all-reduce of the logits, and the token itself.
+// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, and under ep they exchange rows
+// of experts. A replica whose text has ended then still takes part in these calls: it reads one token again and again, until
+// the texts of all replicas have ended. To know this, the replicas add up a flag after each token.
+//
+// Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
+// the token itself. Under ep, each layer of experts also sends up to 2·k·h elements.
 #pragma once
 #include <functional>
 #include <string>
@@ -45,7 +48,8 @@ class Generator {
   std::vector<Owned> weights() const { return buckets_->owned(); }  // uninitialized: the caller loads them
 
   // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
-  // replica pass the same token to `on_token`, which must return the same answer on all of them.
+  // replica pass the same token to `on_token`, which must return the same answer on all of them. All replicas call
+  // `generate` together; a replica that has no text to generate passes a count of 0.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
   // Reads `tokens`, which follow the tokens read before. On the last stage it returns the logits of the next token; on
@@ -55,6 +59,7 @@ class Generator {
 
  private:
   Tensor through_stages(Tensor x, Context& context);
+  bool goes_on_anywhere(bool goes_on_here);
   std::vector<float> gathered(const Tensor& columns);
   std::int32_t told_by_last_stage(std::int32_t token);
 
@@ -64,6 +69,7 @@ class Generator {
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
   std::unique_ptr<ShardBoundary> boundary_;
+  std::unique_ptr<ExpertExchange> exchange_;
   Stage stage_;
   std::unique_ptr<Buckets> buckets_;
   KeyValueCache cache_;

@@ -309,6 +309,17 @@ class Train(unittest.TestCase):
         words[3] = hf
         self.assertEqual(ranks(2, *words, "--samples", "5", "--layout", "tp2").stdout, alone)
 
+    def test_ranks_that_divide_experts_generate_the_text_of_one_rank(self):
+        exact = ["--numerics", "exact", "--threads", "1"]
+        run = train(self.folder, *exact, "--train-iters", "2", "--num-experts", "4", "--moe-router-topk", "2")
+        words = [chorale, "generate", "--load", run, *exact, "--prompt", "5,7", "--tokens", "20", "--samples", "5"]
+        alone = start(words).stdout
+        for layout in ("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"):  # the last texts are fewer than the replicas
+            with self.subTest(layout=layout):
+                result = ranks(4, *words, "--layout", layout)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout, alone)
+
     def test_what_no_layout_generates_is_refused_once(self):
         run = train(self.folder, "--train-iters", "1")
         for words, says in ((["--samples", "2"], "ask for --samples 4"),
