@@ -2,6 +2,7 @@
 // and a later loss are compared with a one-rank run within tolerances. Losses alone are not enough, because Adam hides a
 // constant factor in the gradient.
 #include <cmath>
+#include <functional>
 #include <sstream>
 
 #include "parallel/state/fingerprint.hpp"
@@ -120,6 +121,23 @@ TEST_CASE("with fast numerics, every layout gives nearly the results of one rank
   }
 }
 
+TrainingOptions with_experts(const Layout& layout) {
+  TrainingOptions options = test::options_for("fast", layout);
+  options.shape = test::small_moe(0.75);
+  return options;
+}
+
+TEST_CASE("with fast numerics, ranks that divide the experts give nearly the results of one rank", "[threads]") {
+  const Expected expected = alone(with_experts({}));
+  for (const int world : {2, 4, 6, 8})
+    for (const Layout& layout : test::expert_layouts_of(world)) {
+      INFO(to_string(layout));
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              return strays(with_experts(layout), std::move(mesh), memory, expected, 4);
+            }) == "");
+    }
+}
+
 TEST_CASE("on 2 and 6 ranks, the first loss and norm in bf16 are nearly those in f32", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
   for (const int world : {2, 6})
@@ -163,20 +181,26 @@ TEST_CASE("bf16 without masters learns nearly as well as with masters, and its c
   }
 }
 
-TEST_CASE("with fast numerics, processes on every fifth layout give nearly the results of one rank", "[spmd]") {
-  const Expected expected = alone(test::options_for("fast", {}));
-  const std::vector<Layout> layouts = test::layouts_of(test::world().size());
-  const std::size_t steps = test::world().size() <= 2 || test::thorough() ? many_steps : 4;
+void near_on_processes(const std::function<TrainingOptions(const Layout&)>& options_of, const std::vector<Layout>& layouts,
+                       std::size_t steps) {
+  const Expected expected = alone(options_of({}));
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
     if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
     for (std::size_t i = 0; i < layouts.size(); i += 5) {
       INFO(to_string(layouts[i]) << " on " << backend.name);
-      const TrainingOptions options = test::options_for("fast", layouts[i]);
+      const TrainingOptions options = options_of(layouts[i]);
       REQUIRE_ALL(strays(options, Mesh(layouts[i], worlds, {}), worlds.memory(), expected, steps) == "");
     }
   }
+}
+
+TEST_CASE("with fast numerics, processes on every fifth layout give nearly the results of one rank", "[spmd]") {
+  const int world = test::world().size();
+  near_on_processes([](const Layout& layout) { return test::options_for("fast", layout); }, test::layouts_of(world),
+                    world <= 2 || test::thorough() ? many_steps : 4);
+  near_on_processes(with_experts, test::expert_layouts_of(world), 4);
 }
 
 }  // namespace

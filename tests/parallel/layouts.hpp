@@ -38,6 +38,13 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
 
 inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
 
+// Those of small_moe() whose ranks divide the experts.
+inline std::vector<Layout> expert_layouts_of(int world) {
+  std::vector<Layout> layouts = all_layouts({small_moe(), world, 12, 1});
+  std::erase_if(layouts, [](const Layout& layout) { return layout.expert_ranks() == 1; });
+  return layouts;
+}
+
 // Some targets are masked, and the replicas have different numbers of masked targets.
 inline ReadSamples samples_of(const ModelShape& shape) {
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](

@@ -158,9 +158,14 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd][hosts]") {
-  const test::Seen expected = test::train_alone(test::options_for("exact", {}));
-  const std::vector<Layout> layouts = test::layouts_of(test::world().size());
+// Trains on every layout, or on a seventh of them if there are many.
+void same_on_processes(const ModelShape& shape, const std::vector<Layout>& layouts) {
+  const auto options_of = [&](const Layout& layout) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape = shape;
+    return options;
+  };
+  const test::Seen expected = test::train_alone(options_of({}));
   const std::size_t stride = test::world().size() > 4 ? 7 : 1;
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
@@ -168,10 +173,18 @@ TEST_CASE("exact numerics give the same bits if ranks are processes, on every ba
     const Worlds worlds(open_world(backend.name, test::world(), clock));
     for (std::size_t i = 0; i < layouts.size(); i += stride) {
       INFO(to_string(layouts[i]) << " on " << backend.name);
-      const TrainingOptions options = test::options_for("exact", layouts[i]);
+      const TrainingOptions options = options_of(layouts[i]);
       REQUIRE_ALL(difference(expected, test::train(options, Mesh(layouts[i], worlds, {}), worlds.memory())) == "");
     }
   }
+}
+
+TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd][hosts]") {
+  same_on_processes(test::small_shape(), test::layouts_of(test::world().size()));
+}
+
+TEST_CASE("processes that divide the experts give the same bits, on every backend", "[spmd][hosts]") {
+  same_on_processes(test::small_moe(0.75), test::expert_layouts_of(test::world().size()));
 }
 
 }  // namespace
