@@ -5,6 +5,7 @@
 #include "src/math/activation.hpp"
 #include "src/math/cast.hpp"
 #include "src/math/dropout.hpp"
+#include "src/math/forced_routing.hpp"
 #include "src/math/slots.hpp"
 
 namespace chorale {
@@ -31,14 +32,15 @@ Tensor in_type(const Tensor& x, DType type, Context& context) {
 
 }  // namespace
 
-MixtureOfExperts::MixtureOfExperts(std::string name, const ModelShape& s, const Share& width, const Share& experts,
-                                   double deviation, std::unique_ptr<Sequence> shared)
+MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& s, const Share& width,
+                                   const Share& experts, double deviation, std::unique_ptr<Sequence> shared)
     : name_(std::move(name)),
       rule_(rule_of(s)),
       width_(s.width),
       gates_(s.gates()),
       unit_(s.experts.ffn / s.units_of(s.experts.ffn)),
       shared_(std::move(shared)) {
+  if (s.experts.routing != learned_routing) forced_ = forced_choices(forced_routing_named(s.experts.routing), rule_, block);
   const Slab columns = width.slab(0, s.units_of(s.experts.ffn), 1), own = experts.slab(0, s.experts.count, 1);
   columns_ = columns.dim < 0 ? s.experts.ffn : columns.length * unit_;
   router_ = std::make_shared<Parameter>(
@@ -213,9 +215,15 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
                            context.queue);
   context.look("router logits", name_, logits);
   RoutingRule rule = rule_;
-  if (context.cache) rule.capacity = 0, rule.sequence = x.dim(0);
+  std::span<const std::int32_t> forced = forced_;
+  if (context.cache) {
+    rule.capacity = 0, rule.sequence = x.dim(0);
+    if (!forced.empty())
+      forced = forced.subspan(static_cast<std::size_t>(context.tokens.first_token * rule.chosen),
+                              static_cast<std::size_t>(rule.sequence * rule.chosen));
+  }
   const std::int64_t leaf = context.cache ? x.dim(0) : context.leaf();
-  const Routing routing = route(logits, rule, leaf, context.memory, context.queue);
+  const Routing routing = route(logits, rule, leaf, context.memory, context.queue, forced);
   const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
   return {logits, routing, {home, context.exchange->here(home, context)}};
 }

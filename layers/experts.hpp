@@ -26,10 +26,10 @@ namespace chorale {
 
 class MixtureOfExperts final : public Layer {
  public:
-  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: of the initial values of
-  // `down`. shared: null if there is no shared expert.
-  MixtureOfExperts(std::string name, const ModelShape& shape, const Share& width, const Share& experts, double deviation,
-                   std::unique_ptr<Sequence> shared);
+  // block: its index in the model. width: this rank's shard of every expert. experts: which experts this rank has.
+  // deviation: of the initial values of `down`. shared: null if there is no shared expert.
+  MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Share& width, const Share& experts,
+                   double deviation, std::unique_ptr<Sequence> shared);
 
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
@@ -70,6 +70,7 @@ class MixtureOfExperts final : public Layer {
 
   std::string name_;
   RoutingRule rule_;
+  std::vector<std::int32_t> forced_;   // the experts [s,k] of each position of a sequence; empty: the router chooses
   std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
   std::int64_t columns_;               // of the activation's output, on this rank
   ParameterPointer router_;

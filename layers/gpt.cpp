@@ -28,7 +28,7 @@ class Builder {
     const std::string name = "block." + std::to_string(i);
     auto both = std::make_unique<Sequence>(name);
     both->add(attention(name + ".attention", i));
-    both->add(s_.has_experts(i) ? experts(name + ".mlp") : mlp(name + ".mlp"));
+    both->add(s_.has_experts(i) ? experts(name + ".mlp", i) : mlp(name + ".mlp"));
     return both;
   }
 
@@ -96,10 +96,10 @@ class Builder {
     return body;
   }
 
-  LayerPointer experts(const std::string& name) {
+  LayerPointer experts(const std::string& name, std::int64_t i) {
     const std::int64_t ffn = s_.experts.shared_ffn;
     auto body = std::make_unique<Sequence>(name);
-    body->add(std::make_unique<MixtureOfExperts>(name, s_, share_, share_of_experts_, into_stream(),
+    body->add(std::make_unique<MixtureOfExperts>(name, i, s_, share_, share_of_experts_, into_stream(),
                                                  ffn > 0 ? gated(name + ".shared", ffn, false) : nullptr));
     return branch(name, std::move(body), "");
   }

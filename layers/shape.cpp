@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
+#include "src/math/forced_routing.hpp"
 #include "src/math/routing.hpp"
 
 namespace chorale {
@@ -87,6 +89,8 @@ void check_experts(const ModelShape& shape) {
   if (e.before_choice && e.score != "softmax")
     usage_error("only softmax can come before the choice", fmt::format("moe-router-score-function is {}", e.score),
                 "leave out --moe-router-pre-softmax");
+  if (std::ranges::count(routing_names(), e.routing) == 0)
+    usage_error("unknown routing", fmt::format("routing is {}", e.routing), fmt::format("use {}", either(routing_names())));
   rule_of(shape).check();
 }
 

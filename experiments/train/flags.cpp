@@ -8,6 +8,7 @@
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
 #include "src/base/toml.hpp"
+#include "src/math/forced_routing.hpp"
 
 namespace chorale::train {
 
@@ -50,7 +51,8 @@ const ShapeOption shape_options[] = {
     {"moe-router-group-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen_groups); }},
     {"moe-expert-capacity-factor", [](const ModelShape& s) { return of_experts(s, &Experts::capacity); }},
     {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }, true},
-    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true}};
+    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true},
+    {"routing", [](const ModelShape& s) { return of_experts(s, &Experts::routing); }, true}};
 
 std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
   std::vector<Setting> settings;
@@ -181,6 +183,9 @@ void Flags::declare_experts(Options& o) {
                  .range(0, 1e6));
   of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
   of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
+  of_experts(o.add("routing", e.routing,
+                   "who chooses experts: the router, or a rule for measurements that knows only the token's position")
+                 .one_of(routing_names()));
 }
 
 void Flags::require_shape(const ModelShape& model, const std::string& path) const {

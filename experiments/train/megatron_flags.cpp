@@ -85,6 +85,7 @@ const Word flags[] = {
      "per sequence; if missing: no token is dropped"},
     same("moe-aux-loss-coeff"),
     same("moe-z-loss-coeff"),
+    sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron's draws random logits
     // numbers
     sets("bf16", "dtype", "bf16"),
     sets("fp16", "dtype", "f16"),

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "src/math/forced_routing.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/router.hpp"
 
@@ -46,6 +47,21 @@ std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t toke
   std::exclusive_scan(counts.begin(), counts.end(), next.begin(), std::int64_t{0});
   for (std::int64_t i = 0; i < tokens * k; ++i)
     if (places[i] >= 0) places[i] = static_cast<std::int32_t>(next[list(i)]++);
+  return counts;
+}
+
+// The counts of a plan: all sequences are routed alike.
+std::vector<std::int64_t> planned_counts(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t tokens,
+                                         std::int64_t leaf) {
+  require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaf == 0,
+          "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of {}", tokens,
+          rule.sequence, leaf);
+  const std::vector<std::int64_t> of_one = counts_of(choices, rule, leaf);
+  const auto leaves = static_cast<std::ptrdiff_t>(rule.sequence / leaf);
+  std::vector<std::int64_t> counts;
+  for (auto first = of_one.begin(); first != of_one.end(); first += leaves)
+    for (std::int64_t sequence = 0; sequence < tokens / rule.sequence; ++sequence)
+      counts.insert(counts.end(), first, first + leaves);
   return counts;
 }
 
@@ -98,16 +114,20 @@ std::int64_t RoutingRule::most_rows(std::int64_t tokens) const {
   return tokens / sequence * std::min(sequence * chosen, experts * most_of_expert());
 }
 
-Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue) {
+Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
+              std::span<const std::int32_t> forced) {
   rule.check();
   check_logits(logits, rule);
   require(leaf > 0 && (rule.capacity == 0 || rule.sequence % leaf == 0),
           "leaves of {} tokens do not divide a sequence of {}", leaf, rule.sequence);
+  require(forced.empty() || std::ssize(forced) == rule.sequence * rule.chosen,
+          "{} experts are forced on a sequence of {} tokens with {} each", forced.size(), rule.sequence, rule.chosen);
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
   const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
   Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}};
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
-    routing.counts = balanced_counts(rule, tokens, leaf);
+    routing.counts = forced.empty() ? planned_counts(forced_choices(ForcedRouting::balanced, rule, 0), rule, tokens, leaf)
+                                    : planned_counts(forced, rule, tokens, leaf);
     return routing;
   }
   refuse_device(queue);
@@ -121,7 +141,10 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
       Router<T> router(rule);
       for (std::int64_t t = first; t < last; ++t) {
         router.set_scores(in + t * rule.experts);
-        router.choose(chosen + t * k);
+        if (forced.empty())
+          router.choose(chosen + t * k);
+        else
+          std::copy_n(forced.begin() + t % rule.sequence * k, k, chosen + t * k);
         router.weigh(chosen + t * k, weights + t * k);
         for (std::int64_t j = 0; j < k; ++j) weights[t * k + j] *= static_cast<T>(rule.scale);
       }
@@ -132,22 +155,11 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
   return routing;
 }
 
-std::vector<std::int64_t> balanced_counts(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf) {
-  const std::int64_t experts = rule.experts, leaves = (tokens + leaf - 1) / leaf;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts * leaves));
-  // How many of the first `end` choices fall on expert e.
-  const auto before = [&](std::int64_t end, std::int64_t e) { return (end - e + experts - 1) / experts; };
-  for (std::int64_t e = 0; e < experts; ++e) {
-    std::int64_t room = tokens;  // rows that the expert may still take of this sequence
-    for (std::int64_t l = 0; l < leaves; ++l) {
-      if (rule.capacity > 0 && l * leaf % rule.sequence == 0) room = rule.most_of_expert();
-      const std::int64_t first = l * leaf, last = std::min(first + leaf, tokens);
-      const std::int64_t rows = std::min(room, before(last * rule.chosen, e) - before(first * rule.chosen, e));
-      counts[static_cast<std::size_t>(e * leaves + l)] = rows;
-      room -= rows;
-    }
-  }
-  return counts;
+std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf) {
+  std::vector<float> equal(choices.size());
+  std::vector<std::int32_t> places(choices.size());
+  if (rule.capacity > 0) drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
+  return number_rows(rule, rule.sequence, leaf, choices.data(), places.data());
 }
 
 void refuse_device(const Queue& queue) {

@@ -36,6 +36,7 @@
 // Logits, weights and their gradients are f32 (f64 in tests that compute in f64). Cost per token: E exponentials and a
 // partial sort of E scores.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "src/math/queue.hpp"
@@ -67,17 +68,20 @@ struct Routing {
 };
 
 // Allocates the tensors in `memory` as activations; their sizes depend on T and k only. `leaf` is in tokens. With a capacity
-// or a balance loss, the tokens must be whole sequences. If the logits are phantom, the counts are balanced_counts().
-Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue);
+// or a balance loss, the tokens must be whole sequences. `forced`: the experts [s,k] of each position (forced_routing.hpp);
+// empty: the router chooses. In a plan (phantom logits) the tokens must be whole sequences of whole leaves. Its counts are
+// those of `forced`, or of balanced routing if the router would choose.
+Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
+              std::span<const std::int32_t> forced = {});
 
 // The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
 // ignored where a choice was dropped. `factor` multiplies the gradients of the two losses. dlogits may be logits.
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue);
 
-// The counts [E, leaves] of a balanced routing, which plans assume: the choices of all tokens, in order, fall on the experts
-// 0, 1, … E − 1, 0, 1, …
-std::vector<std::int64_t> balanced_counts(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf);
+// The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
+// run may drop others, but as many per expert and sequence.
+std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf);
 
 void refuse_device(const Queue& queue);  // throws a usage error on a device: the kernels for experts run on the host only
 

@@ -42,6 +42,8 @@ const Variation variations[] = {
     {"all experts", [](Experts& e) { e.chosen = e.count; }},
     {"a shared expert", [](Experts& e) { e.shared_ffn = 10; }},
     {"drops", [](Experts& e) { e.capacity = 0.6; }},
+    {"zipf", [](Experts& e) { e.routing = "zipf"; }},
+    {"all to the first experts, drops", [](Experts& e) { e.routing = "one", e.capacity = 0.6, e.score = "sigmoid"; }},
     {"drops, a shared expert", [](Experts& e) { e.capacity = 0.6, e.score = "sigmoid", e.shared_ffn = 10; }},
 };
 
@@ -145,6 +147,7 @@ TEST_CASE("the error for an invalid shape of experts names the options and their
   CHECK(says(refused([](Experts& e) { e.groups = 3, e.chosen_groups = 4; }), "from 4 of 3 groups"));
   CHECK(says(refused([](Experts& e) { e.groups = 6, e.chosen_groups = 1; }), "from 1 of 6 groups with 1 experts each"));
   CHECK(says(refused([](Experts& e) { e.z = -0.1; }), "z -0.1"));
+  CHECK(says(refused([](Experts& e) { e.routing = "Zipf"; }), "use learned, balanced, uniform, zipf or one"));
   CHECK(says(refused([](Experts& e) { e.score = "sigmoid", e.before_choice = true; }),
              "moe-router-score-function is sigmoid"));
 }
