@@ -21,6 +21,7 @@
 #include "src/math/numerics.hpp"
 #include "src/math/optimizer_steps.hpp"
 #include "src/math/reduction.hpp"
+#include "src/math/slots.hpp"
 #include "src/memory/device_plugin.hpp"
 
 namespace chorale {
@@ -63,6 +64,9 @@ struct DeviceKernels {
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
+  decltype(&chorale::take_rows) take_rows;
+  decltype(&chorale::add_slots) add_slots;
+  decltype(&chorale::weight_gradients) weight_gradients;
 
   // The sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "src/math/device_kernels.hpp"
+#include "src/math/embedding.hpp"
 #include "src/math/kernel.hpp"
-#include "src/math/routing.hpp"
 
 namespace chorale {
 namespace {
@@ -16,11 +17,9 @@ void check_rows(const Tensor& rows, const Tensor& places) {
           to_string(rows.shape()), to_string(places.shape()), name_of(places.dtype()));
 }
 
-const std::int32_t* places_within(const Tensor& rows, const Tensor& places) {
-  const auto all = places.values<std::int32_t>();
-  require(std::ranges::all_of(all, [&](std::int32_t place) { return place < rows.dim(0); }),
+void require_within(const Tensor& rows, const Tensor& places) {
+  require(std::ranges::all_of(places.values<std::int32_t>(), [&](std::int32_t place) { return place < rows.dim(0); }),
           "the experts have {} rows, but a token's place is beyond them", rows.dim(0));
-  return all.data();
 }
 
 void check_weights(const Tensor& weights, std::int64_t tokens, const Tensor& slots, std::int64_t width) {
@@ -72,9 +71,10 @@ void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, con
           "x of {} needs a weight in {} for each of the places {}", name_of(x.dtype()), name_of(statistic_of(x.dtype())),
           to_string(places.shape()));
   if (skips(queue, x, weights, places, rows)) return;
-  refuse_device(queue);
+  if (queue.device) return queue.device->take_rows(x, weights, places, rows, queue);
+  require_within(rows, places);
   const std::int64_t k = places.dim(1), width = x.dim(1), bytes = width * size_of(x.dtype());
-  const std::int32_t* place = places_within(rows, places);
+  const std::int32_t* place = places.values<std::int32_t>().data();
   // Calls move(token, choice, row) for every choice that was not dropped.
   const auto each_choice = [&](auto move) {
     parallel_for(queue.threads, x.dim(0), [&](std::int64_t first, std::int64_t last) {
@@ -108,19 +108,8 @@ void put_slots(const Tensor& rows, const Tensor& places, const Tensor& slots, co
           "rows {} of {} do not fit into the slots {} of {} for the places {}", to_string(rows.shape()),
           name_of(rows.dtype()), to_string(slots.shape()), name_of(slots.dtype()), to_string(places.shape()));
   if (skips(queue, rows, places, slots)) return;
-  refuse_device(queue);
-  const std::int64_t bytes = rows.dim(1) * size_of(rows.dtype());
-  const std::int32_t* place = places_within(rows, places);
-  const auto* from = static_cast<const std::byte*>(rows.slice().data);
-  auto* to = static_cast<std::byte*>(slots.slice().data);
-  parallel_for(queue.threads, places.count(), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      if (place[i] >= 0)
-        std::memcpy(to + i * bytes, from + place[i] * bytes, static_cast<std::size_t>(bytes));
-      else
-        std::memset(to + i * bytes, 0, static_cast<std::size_t>(bytes));
-    }
-  });
+  if (!queue.device) require_within(rows, places);
+  gather_rows(places.view({places.count()}), rows, 0, slots.view({places.count(), rows.dim(1)}), queue);
 }
 
 void add_slots(const Tensor& slots, const Tensor* weights, const Tensor* added, const Tensor& y, const Queue& queue) {
@@ -132,7 +121,7 @@ void add_slots(const Tensor& slots, const Tensor* weights, const Tensor* added, 
   require(!added || (added->shape() == y.shape() && added->dtype() == y.dtype()),
           "what is added to y must have its type and its shape {}", to_string(y.shape()));
   if (skips(queue, slots, weights, added, y)) return;
-  refuse_device(queue);
+  if (queue.device) return queue.device->add_slots(slots, weights, added, y, queue);
   const std::int64_t width = y.dim(1), k = slots.dim(1) / width;
   visit_floating(y.dtype(), [&]<class T>(Type<T>) {
     const T *in = slots.values<T>().data(), *around = values_or_null<T>(added);
@@ -151,7 +140,7 @@ void weight_gradients(const Tensor& dy, const Tensor& slots, const Tensor& dweig
           to_string(dy.shape()), name_of(dy.dtype()), name_of(slots.dtype()));
   check_weights(dweights, dy.dim(0), slots, dy.dim(1));
   if (skips(queue, dy, slots, dweights)) return;
-  refuse_device(queue);
+  if (queue.device) return queue.device->weight_gradients(dy, slots, dweights, queue);
   const std::int64_t width = dy.dim(1), k = dweights.dim(1);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = slots.values<T>().data();

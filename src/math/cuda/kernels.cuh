@@ -29,6 +29,9 @@ decltype(chorale::attention_cached) attention_cached;
 decltype(chorale::adamw) adamw;
 decltype(chorale::sgd) sgd;
 decltype(chorale::cast) cast;
+decltype(chorale::take_rows) take_rows;
+decltype(chorale::add_slots) add_slots;
+decltype(chorale::weight_gradients) weight_gradients;
 
 // These have no host function with the same signature: see DeviceKernels.
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
