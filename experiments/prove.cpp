@@ -20,6 +20,7 @@
 
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/proof.hpp"
+#include "experiments/prove/variations.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/device.hpp"
@@ -41,6 +42,9 @@ namespace {
 
 using namespace prove;
 
+// What one rank computes, for each model of the cases.
+using References = std::vector<std::pair<ModelShape, History>>;
+
 class Prove final : public Command {
  public:
   std::vector<Preset> presets() const override { return train::presets(); }
@@ -60,7 +64,12 @@ class Prove final : public Command {
     o.add("backend", backend_, "backend of the collectives: one name, or by axis: tp=shm,dp=ucx");
     o.add("algorithm", algorithm_, "algorithm of the collectives: one name, or by axis: dp=ring,tp=direct");
     train::declare_order(o, order_);
-    o.add("vary", vary_, "also prove that these may change without changing the bits").one_of(variations);
+    o.add("vary", vary_, "also prove that layouts stay equal to one rank if one of these changes").one_of(kinds);
+    o.add("combine", combine_,
+          fmt::format("prove every layout with all combinations of these changes; on more than {} ranks, with a few that "
+                      "contain every pair",
+                      most_ranks_of_products))
+        .one_of(kinds);
     o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
   }
 
@@ -71,6 +80,7 @@ class Prove final : public Command {
     const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
                      flags_.training(1, {})};
     chorale::check(plain.options, plain.layout);
+    for (const auto& list : {vary_, combine_}) check_kinds(list, plain.options.shape);
     if (layouts_ == std::vector<std::string>{"all"}) return;
     for (const std::string& word : layouts_) parse_layout(word, 0);
     if (launch.launcher.empty()) return;  // the number of ranks is not known before MPI starts
@@ -88,6 +98,7 @@ class Prove final : public Command {
                      train::algorithms_by_axis(algorithm_), options};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));
+    for (Case& row : combined(layouts_, runtime.size(), plain, combine_)) cases.push_back(std::move(row));
     const train::Dataset data("synthetic", plain.options.shape, plain.options.seed);
     const ReadSamples read = data.training();
 
@@ -95,15 +106,9 @@ class Prove final : public Command {
     RunRecord record = open_run_record(run_dir_, session, ranks);
     if (record.recorder) record.recorder->text("/", "device", device_.about());
     const double began = session.clock.seconds();
-    History expected;
-    if (runtime.rank() == 0) {
-      HostMemory host;
-      expected = train(plain.options, Mesh(), device_.memory() ? *device_.memory() : host, read, session.clock);
-      if (!expected.failure.empty())
-        throw Error(Exit::runtime, "the reference run on one rank failed", expected.failure,
-                    "fix this first: all layouts are compared with it");
-    }
-    const std::vector<Proof> proofs = prove_all(cases, expected, read, session, record, ranks);
+    References references;
+    if (runtime.rank() == 0) references = train_alone(cases, plain, read, session.clock);
+    const std::vector<Proof> proofs = prove_all(cases, references, read, session, record, ranks);
     int code = 0;
     if (runtime.rank() == 0) {
       print(proofs);
@@ -172,9 +177,33 @@ class Prove final : public Command {
     return history;
   }
 
+  // Trains each model of the cases on one rank.
+  References train_alone(const std::vector<Case>& cases, const Case& plain, const ReadSamples& read, Clock& clock) {
+    HostMemory host;
+    References references;
+    for (const Case& row : cases) {
+      if (reference_of(row.options.shape, references)) continue;
+      TrainingOptions options = plain.options;
+      options.shape = row.options.shape;
+      references.emplace_back(options.shape,
+                              train(options, Mesh(), device_.memory() ? *device_.memory() : host, read, clock));
+      if (const std::string& failure = references.back().second.failure; !failure.empty())
+        throw Error(
+            Exit::runtime,
+            fmt::format("the reference run on one rank failed{}{}", row.variation.empty() ? "" : ": ", row.variation),
+            failure, "fix this first: all layouts are compared with it");
+    }
+    return references;
+  }
+
+  static const History* reference_of(const ModelShape& shape, const References& references) {
+    const auto found = std::ranges::find(references, shape, &References::value_type::first);
+    return found == references.end() ? nullptr : &found->second;
+  }
+
   // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
   // of an interrupted case.
-  std::vector<Proof> prove_all(const std::vector<Case>& cases, const History& expected, const ReadSamples& read,
+  std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, const ReadSamples& read,
                                Session& session, RunRecord& record, const std::vector<RankFacts>& ranks) {
     const mpi::Runtime& runtime = *session.runtime;
     std::map<ByAxis, Worlds> worlds;
@@ -202,7 +231,8 @@ class Prove final : public Command {
         proof.number = number++;
         const bool whole = proof.history.steps.size() == static_cast<std::size_t>(steps_);
         if (!whole && proof.history.failure.empty()) continue;  // interrupted
-        proof.difference = first_difference(expected, proof.history, proof.row.options.shape);
+        proof.difference =
+            first_difference(*reference_of(proof.row.options.shape, references), proof.history, proof.row.options.shape);
         records->add(proof);
         proofs.push_back(std::move(proof));
       }
@@ -275,7 +305,7 @@ class Prove final : public Command {
   train::Flags flags_;
   train::MemoryLimit memory_;
   train::ComputeDevice device_;
-  std::vector<std::string> layouts_{"all"}, vary_;
+  std::vector<std::string> layouts_{"all"}, vary_, combine_;
   std::int64_t steps_ = 10;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";

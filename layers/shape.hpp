@@ -55,6 +55,7 @@ struct ModelShape {
   bool tied = true;
   Experts experts = {};
 
+  bool operator==(const ModelShape&) const = default;
   bool llama() const { return family == "llama"; }
   std::int64_t queries() const { return heads / groups; }
   std::int64_t head_width() const { return width / heads; }

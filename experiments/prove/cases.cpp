@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 
 #include "collectives/algorithms.hpp"
-#include "collectives/backends/backends.hpp"
-#include "parallel/order.hpp"
+#include "experiments/prove/variations.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -47,92 +46,18 @@ Layout layout_named(const std::string& word, std::int64_t world, const Case& pla
   return layout.ranks() > 0 ? layout : inferred(layout, {plain.options.shape, world, plain.options.global_batch});
 }
 
+// The case with the variation; nothing if the case has one rank, or the variation does not fit it.
+std::optional<Case> changed(Case row, const Variation& variation) {
+  if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row)) return {};
+  row.variation = variation.words;
+  return row;
+}
+
 std::vector<Layout> few_with_every_strategy(std::int64_t world) {
   std::vector<Layout> layouts;
   for (const char* word : {"dp2.z3", "dp2.tp2.z2.sp", "dp2.pp2.z1", "dp1.tp2.pp2", "dp2.tp2.pp2.z1.sp"})
     if (const Layout layout = parse_layout(word, 0); layout.ranks() <= world) layouts.push_back(layout);
   return layouts;
-}
-
-using Change = std::function<void(Case&)>;
-
-struct Variation {
-  std::string words;
-  Change change;
-};
-
-std::vector<Variation> of_backends() {
-  std::vector<Variation> all;
-  for (const Backend& backend : all_backends())
-    if (backend.open && probe(backend).works)
-      all.push_back({fmt::format("backend {}", backend.name), [&](Case& row) { row.backends = {{"", backend.name}}; }});
-  return all;
-}
-
-std::vector<Variation> of_algorithms(const ByAxis& backends) {
-  std::vector<std::string> names;
-  for (const Algorithm& row : all_algorithms())
-    if (row.what == Collective::all_reduce) names.emplace_back(row.name);
-  if (backends == ByAxis{{"", "mpi"}}) names.emplace_back("native");
-  std::vector<Variation> all;
-  for (const std::string& name : names)
-    all.push_back({fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; }});
-  return all;
-}
-
-std::vector<Variation> of_buckets() {
-  std::vector<Variation> all;
-  for (const std::int64_t bytes : {1 << 10, 64 << 10, 1 << 20})
-    all.push_back({fmt::format("bucket {}", human_bytes(bytes)), [bytes](Case& row) { row.options.bucket_bytes = bytes; }});
-  return all;
-}
-
-std::vector<Variation> of_micro_batches() {
-  std::vector<Variation> all;
-  for (const std::int64_t size : {1, 2, 4})
-    all.push_back({fmt::format("micro-batch {}", size), [size](Case& row) { row.options.micro_batch = size; }});
-  return all;
-}
-
-// Only pipelines have a schedule; `varied` skips layouts of one stage.
-std::vector<Variation> of_schedules() {
-  std::vector<Variation> all;
-  for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
-    all.push_back({fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
-                     row.layout.schedule = schedule.name;
-                     row.layout.chunks = schedule.least_chunks;
-                   }});
-  return all;
-}
-
-// One variation for each order of all axes. Several of them may put the axes of a layout in the same order; `varied` keeps
-// the first of these.
-std::vector<Variation> of_orders() {
-  Layout whole;
-  whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
-  std::vector<Variation> all;
-  for (const AxisOrder& order : orders_of(whole))
-    all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) { row.layout.order = order; }});
-  return all;
-}
-
-std::vector<Variation> of_recomputing() {
-  const std::pair<const char*, Remake> ways[] = {
-      {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
-  std::vector<Variation> all;
-  for (const auto& [name, remake] : ways)
-    all.push_back({fmt::format("recompute {}", name), [remake = remake](Case& row) { row.options.remake = remake; }});
-  return all;
-}
-
-std::vector<Variation> variations_of(const std::string& what, const ByAxis& backends) {
-  if (what == "backend") return of_backends();
-  if (what == "algorithm") return of_algorithms(backends);
-  if (what == "bucket") return of_buckets();
-  if (what == "micro-batch") return of_micro_batches();
-  if (what == "schedule") return of_schedules();
-  if (what == "order") return of_orders();
-  return of_recomputing();
 }
 
 }  // namespace
@@ -165,18 +90,25 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
   else
     bases = cases_of(words, world, plain);
   for (const std::string& kind : what)
-    for (const Variation& variation : variations_of(kind, plain.backends))
-      for (Case row : bases) {
-        if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.stages() == 1)) continue;
-        const Layout before = row.layout;
-        variation.change(row);
-        row.variation = variation.words;
+    for (const Variation& variation : variations_of(kind, plain))
+      for (const Case& base : bases) {
+        const std::optional<Case> row = changed(base, variation);
         const auto same_order = [&](const Case& other) {
-          return other.variation.starts_with("order") && other.layout == row.layout;
+          return other.variation.starts_with("order") && other.layout == row->layout;
         };
-        if (kind == "order" && (row.layout == before || std::ranges::any_of(rows, same_order))) continue;
-        if (possible(row)) rows.push_back(row);
+        if (row && !(kind == "order" && std::ranges::any_of(rows, same_order))) rows.push_back(*row);
       }
+  return rows;
+}
+
+std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
+                           const std::vector<std::string>& what) {
+  if (what.empty()) return {};
+  const std::vector<Variation> every = combinations(what, plain), few = pairwise(what, plain);
+  std::vector<Case> rows;
+  for (const Case& base : cases_of(words, world, plain))
+    for (const Variation& variation : base.layout.ranks() <= most_ranks_of_products ? every : few)
+      if (const std::optional<Case> row = changed(base, variation)) rows.push_back(*row);
   return rows;
 }
 

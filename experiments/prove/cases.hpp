@@ -15,17 +15,18 @@ struct Case {
   std::string variation = "";  // "bucket 1 KiB"
 };
 
-inline const std::vector<std::string> variations{"backend",  "algorithm", "bucket", "micro-batch",
-                                                 "schedule", "recompute", "order"};
-
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
-// ranks that fits. All other settings are those of `plain`, and so is the
-// order of axes unless the word names one.
+// ranks that fits. All other settings are those of `plain`, and so is the order of axes unless the word names one.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes, from `variations`. In
+// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes (variations.hpp). In
 // `words`, "all" here stands for a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
+// For each layout in `words`, cases that change one thing of each kind in `what`: all combinations. On more than 4 ranks, a
+// few combinations that contain every pair of changes.
+std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
+                           const std::vector<std::string>& what);
+inline constexpr std::int64_t most_ranks_of_products = 4;
 // Throws a usage error if a requested algorithm does not fit an axis of the case's layout.
 void require_algorithms(const Case& row);
 

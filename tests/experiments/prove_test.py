@@ -50,6 +50,14 @@ class Prove(unittest.TestCase):
         self.assertGreater(len(rows), 8)
         self.assertTrue(all(row.endswith("equal") for row in rows), lines)
 
+    def test_changes_are_combined_and_a_changed_model_has_its_own_reference(self):
+        lines = self.prove("--preset", "tiny-moe", "--layouts", "dp2.ep2", "--combine", "capacity,recompute")
+        rows = [line for line in lines if "dp2.ep2" in line]
+        self.assertEqual(len(rows), 1 + 3 * 3)
+        self.assertTrue(all(row.endswith("equal") for row in rows), lines)
+        with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="prove") as steps:
+            self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 3)  # one per capacity
+
     def test_plain_sums_are_found_to_differ_and_named(self):
         lines = self.prove("--layouts", "dp4", "--numerics", "fast", code=3)
         row = next(line for line in lines if "dp4" in line)
@@ -69,6 +77,7 @@ class Prove(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused_once_before_mpi_starts(self):
         for words, says in ((["dp2.tp5"], "too few ranks"), (["dp1.pp3", "--num-layers", "2"], "more stages than layers"),
+                            (["dp2", "--combine", "capacity,bucket"], "the model has no experts"),
                             (["dp3,dp2", "--algorithm", "recursive_doubling"], "recursive_doubling does not fit")):
             result = ranks(4, chorale, "prove", "--run-dir", self.folder, "--layouts", *words)
             self.assertEqual(result.returncode, 2, result.stderr)

@@ -1,0 +1,190 @@
+#include "experiments/prove/variations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "parallel/order.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::prove {
+namespace {
+
+// A variation that fits every case.
+Variation always(std::string words, std::function<void(Case&)> change) {
+  return {std::move(words), [change = std::move(change)](Case& row) { return change(row), true; }};
+}
+
+std::vector<Variation> of_backends() {
+  std::vector<Variation> all;
+  for (const Backend& backend : all_backends())
+    if (backend.open && probe(backend).works)
+      all.push_back(always(fmt::format("backend {}", backend.name), [&](Case& row) {
+        row.backends = {{"", backend.name}};
+      }));
+  return all;
+}
+
+std::vector<Variation> of_algorithms(const ByAxis& backends) {
+  std::vector<std::string> names;
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == Collective::all_reduce) names.emplace_back(row.name);
+  if (backends == ByAxis{{"", "mpi"}}) names.emplace_back("native");
+  std::vector<Variation> all;
+  for (const std::string& name : names)
+    all.push_back(always(fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; }));
+  return all;
+}
+
+std::vector<Variation> of_buckets() {
+  std::vector<Variation> all;
+  for (const std::int64_t bytes : {1 << 10, 64 << 10, 1 << 20})
+    all.push_back(
+        always(fmt::format("bucket {}", human_bytes(bytes)), [bytes](Case& row) { row.options.bucket_bytes = bytes; }));
+  return all;
+}
+
+std::vector<Variation> of_micro_batches() {
+  std::vector<Variation> all;
+  for (const std::int64_t size : {1, 2, 4})
+    all.push_back(always(fmt::format("micro-batch {}", size), [size](Case& row) { row.options.micro_batch = size; }));
+  return all;
+}
+
+std::vector<Variation> of_schedules() {
+  std::vector<Variation> all;
+  for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
+    all.push_back({fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
+                     row.layout.schedule = schedule.name;
+                     row.layout.chunks = schedule.least_chunks;
+                     return row.layout.stages() > 1;
+                   }});
+  return all;
+}
+
+// One variation for each order of all axes. Several of them may put the axes of a layout in the same order.
+std::vector<Variation> of_orders() {
+  Layout whole;
+  whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
+  std::vector<Variation> all;
+  for (const AxisOrder& order : orders_of(whole))
+    all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) {
+                     const Layout before = row.layout;
+                     row.layout.order = order;
+                     return row.layout != before;
+                   }});
+  return all;
+}
+
+std::vector<Variation> of_recomputing() {
+  const std::pair<const char*, Remake> ways[] = {
+      {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
+  std::vector<Variation> all;
+  for (const auto& [name, remake] : ways)
+    all.push_back(always(fmt::format("recompute {}", name), [remake = remake](Case& row) { row.options.remake = remake; }));
+  return all;
+}
+
+std::vector<Variation> of_capacities() {
+  std::vector<Variation> all;
+  for (const double factor : {0.0, 0.75, 1.25})
+    all.push_back(always(factor == 0 ? "no capacity" : fmt::format("capacity {}", factor),
+                         [factor](Case& row) { row.options.shape.experts.capacity = factor; }));
+  return all;
+}
+
+// A combination: the number of a variation of each kind.
+using Numbers = std::vector<std::size_t>;
+using Lists = std::vector<std::vector<Variation>>;
+
+Lists lists_of(const std::vector<std::string>& of_kinds, const Case& plain) {
+  Lists lists;
+  for (const std::string& kind : of_kinds) lists.push_back(variations_of(kind, plain));
+  return lists;
+}
+
+std::vector<Numbers> all_numbers(const Lists& lists) {
+  std::vector<Numbers> all{{}};
+  for (const auto& list : lists) {
+    std::vector<Numbers> longer;
+    for (const Numbers& numbers : all)
+      for (std::size_t i = 0; i < list.size(); ++i) longer.push_back(numbers), longer.back().push_back(i);
+    all = std::move(longer);
+  }
+  return all;
+}
+
+Variation combined(const Lists& lists, const Numbers& numbers) {
+  std::vector<Variation> parts;
+  std::vector<std::string> words;
+  for (std::size_t kind = 0; kind < lists.size(); ++kind) {
+    parts.push_back(lists[kind][numbers[kind]]);
+    words.push_back(parts.back().words);
+  }
+  return {join(words, ", "),
+          [parts](Case& row) { return std::ranges::all_of(parts, [&](const Variation& v) { return v.change(row); }); }};
+}
+
+std::vector<Variation> combined(const Lists& lists, const std::vector<Numbers>& all) {
+  std::vector<Variation> variations;
+  for (const Numbers& numbers : all) variations.push_back(combined(lists, numbers));
+  return variations;
+}
+
+// A change of one kind and a change of another one. Of a single kind, the change with itself.
+using Pair = std::array<std::size_t, 4>;
+
+std::set<Pair> pairs_in(const Numbers& numbers) {
+  std::set<Pair> pairs;
+  for (std::size_t a = 0; a < numbers.size(); ++a)
+    for (std::size_t b = std::min(a + 1, numbers.size() - 1); b < numbers.size(); ++b)
+      pairs.insert({a, numbers[a], b, numbers[b]});
+  return pairs;
+}
+
+}  // namespace
+
+void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape) {
+  for (const std::string& kind : of_kinds)
+    if (kind == "capacity" && shape.experts.count == 0)
+      usage_error("the model has no experts", fmt::format("{} changes what experts do, num-experts is 0", kind),
+                  fmt::format("use --preset tiny-moe, or leave out {}", kind));
+}
+
+std::vector<Variation> variations_of(const std::string& kind, const Case& plain) {
+  if (kind == "backend") return of_backends();
+  if (kind == "algorithm") return of_algorithms(plain.backends);
+  if (kind == "bucket") return of_buckets();
+  if (kind == "micro-batch") return of_micro_batches();
+  if (kind == "schedule") return of_schedules();
+  if (kind == "order") return of_orders();
+  if (kind == "recompute") return of_recomputing();
+  return of_capacities();
+}
+
+std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain) {
+  const Lists lists = lists_of(of_kinds, plain);
+  return combined(lists, all_numbers(lists));
+}
+
+// Takes the combination with the most pairs that are still missing, until none is missing.
+std::vector<Variation> pairwise(const std::vector<std::string>& of_kinds, const Case& plain) {
+  const Lists lists = lists_of(of_kinds, plain);
+  std::vector<Numbers> all = all_numbers(lists), taken;
+  std::set<Pair> missing;
+  for (const Numbers& numbers : all) missing.merge(pairs_in(numbers));
+  while (!missing.empty()) {
+    const auto gain = [&](const Numbers& numbers) {
+      return std::ranges::count_if(pairs_in(numbers), [&](const Pair& pair) { return missing.contains(pair); });
+    };
+    taken.push_back(*std::ranges::max_element(all, {}, gain));
+    for (const Pair& pair : pairs_in(taken.back())) missing.erase(pair);
+  }
+  return combined(lists, taken);
+}
+
+}  // namespace chorale::prove

@@ -1,0 +1,33 @@
+// What a proof changes besides the layout. Most variations must not change the bits: the backend, the algorithm, the sizes of
+// buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing and capacity change the model,
+// so their cases are compared with one rank that trains the changed model.
+//
+//   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
+//   --combine routing,recompute      all combinations: 5 × 3 cases per layout
+#pragma once
+#include <functional>
+
+#include "experiments/prove/cases.hpp"
+
+namespace chorale::prove {
+
+struct Variation {
+  std::string words;                  // "recompute full"
+  std::function<bool(Case&)> change;  // false: the case cannot be changed so
+};
+
+// What may be changed: kinds of variations, such as "recompute".
+inline const std::vector<std::string> kinds{"backend",  "algorithm", "bucket", "micro-batch",
+                                            "schedule", "recompute", "order",  "capacity"};
+
+// Throws a usage error if the model lacks what a kind changes.
+void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape);
+
+std::vector<Variation> variations_of(const std::string& kind, const Case& plain);
+
+// All ways to make one change of each kind.
+std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain);
+// Some of these, so few that every pair of changes of two kinds is in at least one of them.
+std::vector<Variation> pairwise(const std::vector<std::string>& of_kinds, const Case& plain);
+
+}  // namespace chorale::prove
