@@ -10,6 +10,7 @@
 #include "parallel/order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
+#include "src/math/forced_routing.hpp"
 
 namespace chorale::prove {
 namespace {
@@ -89,6 +90,13 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
+std::vector<Variation> of_routings() {
+  std::vector<Variation> all;
+  for (const std::string& name : routing_names())
+    all.push_back(always(fmt::format("routing {}", name), [name](Case& row) { row.options.shape.experts.routing = name; }));
+  return all;
+}
+
 std::vector<Variation> of_capacities() {
   std::vector<Variation> all;
   for (const double factor : {0.0, 0.75, 1.25})
@@ -150,7 +158,7 @@ std::set<Pair> pairs_in(const Numbers& numbers) {
 
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape) {
   for (const std::string& kind : of_kinds)
-    if (kind == "capacity" && shape.experts.count == 0)
+    if ((kind == "routing" || kind == "capacity") && shape.experts.count == 0)
       usage_error("the model has no experts", fmt::format("{} changes what experts do, num-experts is 0", kind),
                   fmt::format("use --preset tiny-moe, or leave out {}", kind));
 }
@@ -163,7 +171,7 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
   if (kind == "schedule") return of_schedules();
   if (kind == "order") return of_orders();
   if (kind == "recompute") return of_recomputing();
-  return of_capacities();
+  return kind == "routing" ? of_routings() : of_capacities();
 }
 
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain) {

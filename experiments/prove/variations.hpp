@@ -1,6 +1,6 @@
-// What a proof changes besides the layout. Most variations must not change the bits: the backend, the algorithm, the sizes of
-// buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing and capacity change the model,
-// so their cases are compared with one rank that trains the changed model.
+// What a proof changes besides the layout. Most variations must not change the bits: the backend, the algorithm, the sizes
+// of buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing and capacity change the
+// model, so their cases are compared with one rank that trains the changed model.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
