@@ -61,7 +61,7 @@ void interleave(std::vector<Step>& steps) {
 
 }  // namespace
 
-Schedule cut_into_chunks(const Schedule& whole, int chunks) {
+Schedule cut_into_chunks(Schedule whole, int chunks) {
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());

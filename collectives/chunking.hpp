@@ -12,6 +12,6 @@ namespace chorale {
 
 // Replaces each step by up to `chunks` steps on consecutive parts of its ranges. The cuts depend only on the length of the
 // ranges, so sender and receiver cut a message at the same elements.
-Schedule cut_into_chunks(const Schedule& whole, int chunks);
+Schedule cut_into_chunks(Schedule whole, int chunks);
 
 }  // namespace chorale

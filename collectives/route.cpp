@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collectives/chunking.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr std::size_t most_routes = 256;  // before a group adds one more, it makes room
+constexpr std::size_t most_exchanges = 16, most_others = 240;
 
 // A buffer that is too long is an error too, because its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
@@ -93,28 +95,34 @@ void check_arguments(const Call& call, int rank, int size) {
 
 const std::shared_ptr<Route>& Routes::of(const Call& call, const Key& key) {
   if (!last_key_ || *last_key_ != key) {
-    auto found = known_.find(key);
-    if (found == known_.end()) {
-      auto route = planned(key);
-      make_room();
-      found = known_.emplace(key, std::move(route)).first;
-    }
-    last_key_ = &found->first;
-    last_ = found->second;
+    const Known& known = is_uneven_exchange(key) ? find_or_plan_exchange(key) : find_or_plan(key);
+    last_key_ = &known.first;
+    last_ = known.second;
   }
   check_buffers(call, last_->plan.problem);
   return last_;
 }
 
-// First forgets routes whose counts may never come again, so that they do not push out the routes of every step.
-void Routes::make_room() {
-  if (known_.size() < most_routes) return;
-  std::erase_if(known_, [](const auto& known) { return is_uneven_exchange(known.first); });
-  if (known_.size() >= most_routes) known_.clear();
+const Routes::Known& Routes::find_or_plan(const Key& key) {
+  const auto found = known_.find(key);
+  if (found != known_.end()) return *found;
+  auto route = planned(key);
+  if (known_.size() >= most_others) known_.clear();
+  return *known_.emplace(key, std::move(route)).first;
+}
+
+// Calls in flight hold their routes, so a route may be forgotten at any time.
+const Routes::Known& Routes::find_or_plan_exchange(const Key& key) {
+  const auto found = std::ranges::find(exchanges_, key, &Known::first);
+  if (found != exchanges_.end()) return *found;
+  auto route = planned(key);
+  if (exchanges_.size() >= most_exchanges) exchanges_.pop_front();
+  return exchanges_.emplace_back(key, std::move(route));
 }
 
 void Routes::forget() {
   known_.clear();
+  exchanges_.clear();
   last_key_ = nullptr;
   last_.reset();
 }

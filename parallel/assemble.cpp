@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "parallel/experts.hpp"
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
 #include "src/math/routing.hpp"

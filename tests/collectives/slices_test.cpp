@@ -124,3 +124,21 @@ TEST_CASE("ordinary buffers take no more symmetric memory than a slice", "[spmd]
   REQUIRE_ALL(taken() - before == (host.c.size() > 1 ? 2 * slice : 0));
   REQUIRE_ALL(std::count(y.begin(), y.end(), static_cast<float>(host.c.size())) == std::ssize(y));
 }
+
+TEST_CASE("exchanges of ordinary buffers with new counts in every call take a bounded amount of symmetric memory",
+          "[spmd]") {
+  Host host(1 << 16);
+  host.c.choose(Collective::all_to_all, "direct");
+  const auto p = static_cast<std::size_t>(host.c.size());
+  constexpr std::size_t most = 5000;
+  std::vector<float> x(p * most, 1), y(x.size());
+  std::int64_t taken = 0;
+  for (std::size_t call = 0; call < 60; ++call) {
+    if (call == 30) taken = host.reach().memory().ledger().current(Category::comm);
+    const auto each = static_cast<std::int64_t>(most - call);
+    const std::vector<std::int64_t> counts(p, each), of_all(p * p, each);
+    const Slice input{x.data(), each * host.c.size()}, output{y.data(), each * host.c.size()};
+    host.c.all_to_all(input, output, counts, counts, of_all);
+  }
+  REQUIRE_ALL(host.reach().memory().ledger().current(Category::comm) <= taken);
+}

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/math/copy.hpp"
 
 namespace chorale::mapped {
@@ -16,10 +15,10 @@ namespace {
 constexpr std::int64_t afar_bytes = 128 << 10;     // size of a piece read from unmapped memory: fits into the L2 cache
 constexpr std::int64_t streamed_bytes = 16 << 10;  // size of a piece summed before it is streamed: fits into the L1 cache
 
-bool fills_caches(const Plan& plan) {
+bool fills(std::int64_t cache_bytes, const Plan& plan) {
   const Problem& p = plan.problem;
   const std::int64_t vectors = p.in_place ? 1 : 2;
-  return vectors * p.size * std::max(p.blocks.total(), p.taken.total()) * size_of(plan.dtype) > last_level_cache_bytes();
+  return vectors * p.size * std::max(p.blocks.total(), p.taken.total()) * size_of(plan.dtype) > cache_bytes;
 }
 
 }  // namespace
@@ -28,7 +27,7 @@ MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
     : group_(group),
       plan_(plan),
       element_(size_of(plan.dtype)),
-      streams_(fills_caches(plan)),
+      streams_(fills(group.reach().cache_bytes, plan)),
       whole_(plan, stage_bytes / size_of(plan.dtype)),
       slices_(plan, group.reach().slice_bytes),
       places_(group.reach(), plan, whole_.program.scratch_count, may_be_cut() ? slices_.each() : 0, streams_) {

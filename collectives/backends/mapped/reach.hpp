@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/base/host.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale::mapped {
@@ -29,6 +30,9 @@ class Reach {
   // Other calls copy an ordinary buffer of up to this size to symmetric memory and back. That is faster than a read by the
   // kernel, which pins pages. The kernel reads larger buffers.
   std::int64_t copied_up_to = 8 << 20;
+
+  // Calls whose data exceed the caches use non-temporal stores. Read from the system once, because this takes 10 µs.
+  const std::int64_t cache_bytes = last_level_cache_bytes();
 };
 
 }  // namespace chorale::mapped
