@@ -52,11 +52,6 @@ class ExpertExchange {
     return rows;
   }
 
-  // If no rank's micro-batch has more than `home` rows for all experts together: the largest number of rows that this rank's
-  // experts can get. Layer::keeps declares their bytes.
-  virtual std::int64_t most_rows(std::int64_t home) const { return home; }
-  virtual bool always_most() const { return true; }  // whether every routing gives that number
-
   static const ExpertExchange& alone();
 };
 

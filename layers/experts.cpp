@@ -40,14 +40,21 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
       gates_(s.gates()),
       unit_(s.experts.ffn / s.units_of(s.experts.ffn)),
       shared_(std::move(shared)) {
-  if (s.experts.routing != learned_routing) forced_ = forced_choices(forced_routing_named(s.experts.routing), rule_, block);
+  std::vector<std::int64_t> forced_counts;  // of each expert from each sequence
+  if (s.experts.forced()) {
+    forced_ = forced_choices(forced_routing_named(s.experts.routing), rule_, block);
+    forced_counts = counts_of(forced_, rule_, rule_.sequence);
+  }
   const Slab columns = width.slab(0, s.units_of(s.experts.ffn), 1), own = experts.slab(0, s.experts.count, 1);
   columns_ = columns.dim < 0 ? s.experts.ffn : columns.length * unit_;
   router_ = std::make_shared<Parameter>(
       Parameter{.name = name_ + ".router.weight", .shape = {s.width, s.experts.count}, .deviation = 0.02});
   const std::int64_t first = own.dim < 0 ? 0 : own.first, count = own.dim < 0 ? s.experts.count : own.length;
-  const double active = static_cast<double>(s.experts.chosen) / static_cast<double>(s.experts.count);
   for (std::int64_t e = first; e < first + count; ++e) {
+    const std::int64_t forced_rows = forced_.empty() ? 0 : forced_counts[static_cast<std::size_t>(e)];
+    const double active = forced_.empty() ? static_cast<double>(s.experts.chosen) / static_cast<double>(s.experts.count)
+                                          : static_cast<double>(forced_rows) / static_cast<double>(s.sequence);
+    forced_rows_ += forced_rows;
     const auto matrix = [&](const char* which, Shape shape, double deviation_of, int dim, std::int64_t block) {
       auto weight = std::make_shared<Parameter>(Parameter{.name = name_ + ".expert." + std::to_string(e) + which,
                                                           .shape = std::move(shape),
@@ -253,16 +260,25 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
-// The largest number of rows is reached by every routing if no token is dropped.
+// The largest number of rows that this rank's experts can get, if each rank that sends them rows has `rows` tokens.
+std::int64_t MixtureOfExperts::most_rows_here(std::int64_t rows) const {
+  const std::int64_t own = std::ssize(experts_), sources = rule_.experts / own;
+  return sources * (forced_.empty() ? rule_.most_rows(rows, own) : rows / rule_.sequence * forced_rows_);
+}
+
+// Whether every routing gives them this number.
+bool MixtureOfExperts::knows_rows_here() const {
+  return !forced_.empty() || (rule_.capacity == 0 && std::ssize(experts_) == rule_.experts);
+}
+
 Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t element = size_of(context.compute), here = context.boundary->rows(rows), k = rule_.chosen;
-  const std::int64_t most = context.exchange->most_rows(rule_.most_rows(rows));
   const std::int64_t per_row = (gates_ + (context.selective() ? 0 : 1)) * columns_ * element;
   Keeps keeps{
       .input = here * width_ * element,
       .inside = rows * (rule_.experts * size_of(context.statistics()) + k * (4 + 4 + size_of(context.statistics()))) +
-                most * per_row + here * k * width_ * element,
-      .at_most = rule_.capacity > 0 || !context.exchange->always_most()};
+                most_rows_here(rows) * per_row + here * k * width_ * element,
+      .at_most = !knows_rows_here()};
   if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is this layer's
   return keeps;
 }

@@ -53,6 +53,8 @@ class MixtureOfExperts final : public Layer {
   };
 
   Routed routed(const Tensor& x, Context& context);
+  std::int64_t most_rows_here(std::int64_t rows) const;
+  bool knows_rows_here() const;
   void products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here, const Tensor& y,
                 Context& context) const;
   Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
@@ -74,7 +76,8 @@ class MixtureOfExperts final : public Layer {
   std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
   std::int64_t columns_;               // of the activation's output, on this rank
   ParameterPointer router_;
-  std::vector<Expert> experts_;  // those of this rank
+  std::vector<Expert> experts_;   // those of this rank
+  std::int64_t forced_rows_ = 0;  // of these experts together from each sequence, if the routing is forced
   std::unique_ptr<Sequence> shared_;
   SumSite output_, input_gradient_;  // sums over the units of an expert
 };

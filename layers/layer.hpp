@@ -17,7 +17,7 @@ struct Keeps {
   std::int64_t inside = 0;  // bytes of other tensors: statistics, tensors between the layer's inner layers
   std::int64_t output = 0;  // bytes of the layer's output; 0 if the layer does not keep its output
   bool output_can_be_made_again = false;
-  bool at_most = false;  // the numbers are bounds: experts with a capacity may get fewer rows
+  bool at_most = false;  // the numbers are bounds: experts may get fewer rows, unless their routing is forced
 };
 
 class Layer {

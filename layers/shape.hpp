@@ -44,6 +44,7 @@ struct Experts {
   double z = 0;                     // coefficient of the router's z-loss
   std::string routing = "learned";  // or a forced routing (src/math/forced_routing.hpp)
 
+  bool forced() const { return count > 0 && routing != "learned"; }
   bool operator==(const Experts&) const = default;
 };
 

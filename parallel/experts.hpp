@@ -28,8 +28,6 @@ class ExpertParallel final : public ExpertExchange {
   ExpertRows here(const ExpertRows& home, Context& context) const override;
   Tensor dispatch(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
   Tensor combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
-  std::int64_t most_rows(std::int64_t home) const override { return axis_.size() * home; }
-  bool always_most() const override { return false; }
 
  private:
   Axis& axis_;

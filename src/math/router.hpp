@@ -73,6 +73,17 @@ class Router {
     std::sort(chosen, chosen + rule_.chosen);
   }
 
+  // The scores by which a full expert chooses among tokens.
+  void rank(const std::int32_t* chosen, T* ranks) {
+    const T* shares = scores();
+    if (rule_.score == RouterScore::softmax_of_chosen) {
+      shares_.resize(scores_.size());
+      softmax(scores(), rule_.experts, shares_.data());
+      shares = shares_.data();
+    }
+    for (std::int64_t j = 0; j < rule_.chosen; ++j) ranks[j] = shares[chosen[j]];
+  }
+
   // The weights of the chosen experts, before they are multiplied by `scale`.
   void weigh(const std::int32_t* chosen, T* weights) const {
     for (std::int64_t j = 0; j < rule_.chosen; ++j) weights[j] = scores()[chosen[j]];
@@ -102,7 +113,7 @@ class Router {
   }
 
   const RoutingRule& rule_;
-  std::vector<T> scores_, group_scores_;
+  std::vector<T> scores_, group_scores_, shares_;
   std::vector<std::int32_t> ids_, members_;
 };
 

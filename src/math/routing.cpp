@@ -14,9 +14,9 @@ namespace {
 
 using namespace routing;
 
-// Drops what exceeds the capacity, sequence by sequence.
+// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. `ranks`: Router::rank of each choice.
 template <class T>
-void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, T* weights, std::int32_t* places,
+void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, const T* ranks, std::int32_t* places,
           int threads) {
   const std::int64_t choices = rule.sequence * rule.chosen, most = rule.most_of_expert();
   parallel_for(threads, tokens / rule.sequence, [&](std::int64_t first, std::int64_t last) {
@@ -27,9 +27,8 @@ void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chos
         takes[static_cast<std::size_t>(chosen[i])].push_back(static_cast<std::int32_t>(i));
       for (auto& list : takes) {
         if (std::ssize(list) <= most) continue;
-        best_first(list, most, weights);
-        for (auto dropped = list.begin() + most; dropped != list.end(); ++dropped)
-          weights[*dropped] = 0, places[*dropped] = -1;
+        best_first(list, most, ranks);
+        for (auto dropped = list.begin() + most; dropped != list.end(); ++dropped) places[*dropped] = -1;
       }
     }
   });
@@ -92,7 +91,7 @@ void RoutingRule::check() const {
                 "change --moe-router-group-topk or --moe-router-topk");
   if (!(capacity >= 0) || !std::isfinite(capacity))
     usage_error("the capacity of an expert cannot be negative", fmt::format("the factor is {}", capacity),
-                "give --moe-expert-capacity-factor a positive number, or 0 to drop nothing");
+                "give --moe-expert-capacity-factor a positive number, or leave it out to drop nothing");
   if (!(scale > 0) || !std::isfinite(scale))
     usage_error("the factor of the experts' weights must be positive", fmt::format("it is {}", scale),
                 "change --moe-router-topk-scaling-factor");
@@ -109,9 +108,10 @@ std::int64_t RoutingRule::most_of_expert() const {
   return static_cast<std::int64_t>(std::min(std::ceil(rows), static_cast<double>(sequence)));
 }
 
-std::int64_t RoutingRule::most_rows(std::int64_t tokens) const {
-  if (capacity == 0) return tokens * chosen;
-  return tokens / sequence * std::min(sequence * chosen, experts * most_of_expert());
+std::int64_t RoutingRule::most_rows(std::int64_t tokens, std::int64_t own) const {
+  const std::int64_t of_a_token = std::min(chosen, own);
+  if (capacity == 0) return tokens * of_a_token;
+  return tokens / sequence * std::min(sequence * of_a_token, own * most_of_expert());
 }
 
 Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
@@ -137,6 +137,7 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
   visit_logits(logits, [&]<class T>(Type<T>) {
     const T* in = logits.values<T>().data();
     T* weights = routing.weights.values<T>().data();
+    std::vector<T> ranks(rule.capacity > 0 ? static_cast<std::size_t>(tokens * k) : 0);
     parallel_for(queue.threads, tokens, [&](std::int64_t first, std::int64_t last) {
       Router<T> router(rule);
       for (std::int64_t t = first; t < last; ++t) {
@@ -147,9 +148,13 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
           std::copy_n(forced.begin() + t % rule.sequence * k, k, chosen + t * k);
         router.weigh(chosen + t * k, weights + t * k);
         for (std::int64_t j = 0; j < k; ++j) weights[t * k + j] *= static_cast<T>(rule.scale);
+        if (rule.capacity > 0) router.rank(chosen + t * k, ranks.data() + t * k);
       }
     });
-    if (rule.capacity > 0) drop(rule, tokens, chosen, weights, places, queue.threads);
+    if (rule.capacity == 0) return;
+    drop(rule, tokens, chosen, ranks.data(), places, queue.threads);
+    for (std::int64_t i = 0; i < tokens * k; ++i)
+      if (places[i] < 0) weights[i] = 0;
   });
   routing.counts = number_rows(rule, tokens, leaf, chosen, places);
   return routing;

@@ -25,7 +25,8 @@
 // token chooses only among the experts of its best `groups_chosen` groups.
 //
 // Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. It drops those with the lowest
-// weights; of equal weights the later token. A dropped choice has the weight 0 and no row.
+// scores; of equal scores the later token. softmax_of_chosen takes the softmax over all experts for this, because logits of
+// different tokens do not compare, and for k = 1 all weights are 1. A dropped choice has the weight 0 and no row.
 //
 // Two losses belong to the summed loss of the step, which is divided by the number of its tokens:
 //
@@ -54,9 +55,11 @@ struct RoutingRule {
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
 
-  void check() const;                                 // throws a usage error for impossible values
-  std::int64_t most_of_expert() const;                // C, the most rows of one expert from one sequence; without capacity s
-  std::int64_t most_rows(std::int64_t tokens) const;  // of all experts together; without capacity every routing has as many
+  void check() const;                   // throws a usage error for impossible values
+  std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; without capacity s
+  // The most rows of `own` of the experts together, for whole sequences. Some routing has as many; without capacity every
+  // routing gives all E experts as many.
+  std::int64_t most_rows(std::int64_t tokens, std::int64_t own) const;
 };
 
 // The routing of the T tokens of a micro-batch. A leaf is a fixed number of consecutive tokens of a sequence.

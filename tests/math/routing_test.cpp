@@ -62,14 +62,17 @@ struct Wanted {
   std::vector<bool> dropped;
 
   Wanted(const reference::Numbers& logits, const RoutingRule& rule) {
+    reference::Numbers ranks;
     for (std::int64_t t = 0; t < std::ssize(logits) / rule.experts; ++t) {
       const auto row = row_of(logits, t, rule.experts);
       const auto experts = reference::choose(row, rule);
       const auto weight = reference::weights(row, experts, rule);
       chosen.insert(chosen.end(), experts.begin(), experts.end());
+      const auto rank = reference::ranks(row, experts, rule);
       weights.insert(weights.end(), weight.begin(), weight.end());
+      ranks.insert(ranks.end(), rank.begin(), rank.end());
     }
-    dropped = reference::drops(chosen, weights, rule);
+    dropped = reference::drops(chosen, ranks, rule);
     places = reference::places(chosen, dropped);
   }
 };
@@ -207,8 +210,8 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
   for (const RouterScore score : scores) {
     Desk desk;
     const RoutingRule rule{.experts = 4, .chosen = 2, .score = score, .capacity = 1.5, .sequence = 4};
-    const Tensor equal = desk.filled({4, 4}, DType::f32, 0.25);  // all tokens choose the experts 0 and 1, which take 3
-    put(equal, 7, -0.0), put(equal, 6, 0.0), put(equal, 5, 0.0), put(equal, 4, -0.0);  // −0 equals 0
+    const Tensor equal = desk.filled({4, 4}, DType::f32, 0);  // all tokens choose the experts 0 and 1, which take 3
+    put(equal, 7, -0.0), put(equal, 4, -0.0);                 // −0 equals 0
     const Routing routing = route(equal, rule, 2, desk.allocator, {});
     CHECK(integers(routing.chosen) == reference::Choices{0, 1, 0, 1, 0, 1, 0, 1});
     CHECK(routing.counts == std::vector<std::int64_t>{2, 1, 2, 1, 0, 0, 0, 0});
@@ -219,7 +222,18 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
   }
 }
 
-TEST_CASE("routing: an expert that all tokens choose keeps those with the highest weights, in their order") {
+// All weights are 1, and the highest logits are not the highest scores.
+TEST_CASE("routing: with one expert per token, an expert drops the tokens to which other experts are as good") {
+  Desk desk;
+  const RoutingRule rule{.experts = 2, .chosen = 1, .capacity = 1, .sequence = 4};  // two tokens each
+  const Tensor logits = logits_of(desk, {{9, 8}, {1, -5}, {3, 2.5}, {2, 0}});
+  const Routing routing = route(logits, rule, 4, desk.allocator, {});
+  CHECK(integers(routing.chosen) == reference::Choices(4, 0));
+  CHECK(integers(routing.places) == reference::Choices{-1, 0, -1, 1});
+  CHECK(doubles(routing.weights) == std::vector<double>{0, 1, 0, 1});
+}
+
+TEST_CASE("routing: an expert that all tokens choose keeps those with the highest scores, in their order") {
   Desk desk;
   const RoutingRule rule{.experts = 2, .chosen = 1, .score = RouterScore::sigmoid, .capacity = 1, .sequence = 6};
   const Tensor logits = logits_of(desk, {{3, 0}, {5, 0}, {1, 0}, {4, 0}, {5, 0}, {2, 0}});
@@ -227,7 +241,7 @@ TEST_CASE("routing: an expert that all tokens choose keeps those with the highes
   CHECK(integers(routing.chosen) == reference::Choices(6, 0));
   CHECK(integers(routing.places) == reference::Choices{-1, 0, -1, 1, 2, -1});
   CHECK(routing.counts == std::vector<std::int64_t>{1, 2, 0, 0});
-  CHECK(rule.most_rows(6) == 6);
+  CHECK(rule.most_rows(6, 2) == 6);
 }
 
 TEST_CASE("routing: only experts of the best groups are chosen") {
@@ -295,7 +309,7 @@ TEST_CASE("routing: phantom logits give the counts of balanced routing") {
     CHECK(routing.counts == plan.counts);
     std::int64_t rows = 0;
     for (const std::int64_t count : plan.counts) rows += count;
-    CHECK(rows <= c.rule.most_rows(c.tokens));
+    CHECK(rows <= c.rule.most_rows(c.tokens, experts));
     if (c.rule.capacity >= 1 || c.rule.capacity == 0) CHECK(rows == c.tokens * k);
   }
 }
@@ -310,8 +324,16 @@ TEST_CASE("routing: the capacity is rounded up once, and never exceeds the seque
   CHECK(most(0.01, 1, 4, 8) == 1);
   CHECK(most(1e30, 2, 8, 4) == 8);
   CHECK(most(0, 2, 8, 4) == 8);
-  CHECK(RoutingRule{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16}.most_rows(32) == 32);
-  CHECK(RoutingRule{.experts = 8, .chosen = 2, .sequence = 16}.most_rows(32) == 64);
+  const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows of an expert per sequence
+  CHECK(tight.most_rows(32, 8) == 32);
+  CHECK(tight.most_rows(32, 2) == 8);
+  const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve
+  CHECK(loose.most_rows(32, 8) == 64);
+  CHECK(loose.most_rows(32, 2) == 48);
+  CHECK(loose.most_rows(32, 1) == 24);
+  const RoutingRule dropless{.experts = 8, .chosen = 2, .sequence = 16};
+  CHECK(dropless.most_rows(32, 8) == 64);
+  CHECK(dropless.most_rows(32, 1) == 32);
 }
 
 TEST_CASE("routing: impossible rules are refused in three lines") {

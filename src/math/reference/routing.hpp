@@ -71,15 +71,23 @@ inline Numbers weights(const Numbers& logits, const Choices& chosen, const Routi
   return weights;
 }
 
+// The scores by which a full expert chooses among tokens, for one token's experts.
+inline Numbers ranks(const Numbers& logits, const Choices& chosen, const RoutingRule& rule) {
+  const Numbers scores = rule.score == RouterScore::sigmoid ? sigmoids(logits) : softmax(logits);
+  Numbers ranks;
+  for (const std::int32_t e : chosen) ranks.push_back(scores[static_cast<std::size_t>(e)]);
+  return ranks;
+}
+
 // Whether each choice [tokens, k] is dropped: its expert has a full list of better choices from the same sequence.
-inline std::vector<bool> drops(const Choices& chosen, const Numbers& weights, const RoutingRule& rule) {
+inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, const RoutingRule& rule) {
   std::vector<bool> dropped(chosen.size());
   if (rule.capacity == 0) return dropped;
   const auto sequence = static_cast<std::size_t>(rule.sequence * rule.chosen);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     std::int64_t better = 0;
     for (std::size_t other = i / sequence * sequence; other < (i / sequence + 1) * sequence; ++other)
-      better += chosen[other] == chosen[i] && (weights[other] > weights[i] || (weights[other] == weights[i] && other < i));
+      better += chosen[other] == chosen[i] && (ranks[other] > ranks[i] || (ranks[other] == ranks[i] && other < i));
     const double fair = rule.capacity * static_cast<double>(rule.chosen * rule.sequence) / static_cast<double>(rule.experts);
     dropped[i] = static_cast<double>(better) >= std::ceil(fair - 1e-9);
   }
