@@ -5,6 +5,7 @@
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
 //   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
 //   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            and which bytes cross hosts?
+//   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     and if a few experts get most tokens?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "experiments/command.hpp"
 #include "experiments/hosts_option.hpp"
 #include "experiments/plan/candidates.hpp"
+#include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/hosts.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
@@ -98,6 +100,8 @@ class PlanCommand final : public Command {
                    : "not predicted: " + forecast.why_not);
     }
     fmt::print("{}", memory.print(format_));
+    const std::string loads = plan::words_for_expert_loads(o.shape, l, o.micro_batch);
+    if (format_ == "text" && !loads.empty()) fmt::print("\n{}\n", loads);
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
     if (places_) fmt::print("{}", places_->traffic(request_, format_));

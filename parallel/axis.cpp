@@ -67,6 +67,13 @@ void Axis::add(std::size_t operation, Sent sent) {
   ++entry.calls;
   entry.bytes = sent.bytes < 0 || entry.bytes < 0 ? -1 : entry.bytes + sent.bytes;
   entry.crossing = sent.crossing < 0 || entry.crossing < 0 ? -1 : entry.crossing + sent.crossing;
+  entry.due += sent.due;
+}
+
+std::int64_t Axis::due_of(const Call& call) const {
+  if (call.what != Collective::all_to_all || call.counts.empty()) return 0;
+  const std::int64_t all = std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
+  return (all - call.counts[static_cast<std::size_t>(rank_)]) * static_cast<std::int64_t>(size_of(call.input.dtype));
 }
 
 const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
@@ -75,7 +82,7 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
   if (is_new) {
     const Problem problem = problem_of(key, key.counts, rank_, size_, hosts_);
     const Decision decision = decide(key, problem, {}, {backend_, *selector_, asked_});
-    place->second.sent = {decision.bytes_sent, decision.bytes_crossing};
+    place->second.sent = {decision.bytes_sent, decision.bytes_crossing, due_of(call)};
     // A price needs the problems of all ranks. Those of an uneven all_to_all are priced as if all blocks were equal.
     const std::int64_t even_count = (key.count + size_ - 1) / size_ * size_;
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size_, 0, false, hosts_);
@@ -122,7 +129,7 @@ std::int64_t Axis::account_for(const Call& call, bool started, Do&& carry_out) {
   const Traffic& after = group_.traffic();
   const auto since = [](std::int64_t later, std::int64_t then) { return later < 0 ? -1 : later - then; };
   add(static_cast<std::size_t>(call.what),
-      {since(after.bytes_sent, before.bytes_sent), since(after.bytes_crossing, before.bytes_crossing)});
+      {since(after.bytes_sent, before.bytes_sent), since(after.bytes_crossing, before.bytes_crossing), due_of(call)});
   const double done = now();
   time_->wait_ends(done);
   if (!writes()) return -1;

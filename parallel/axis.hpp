@@ -32,6 +32,7 @@ struct Account {
     std::int64_t calls = 0;
     std::int64_t bytes = 0;     // sent by this rank; −1: unknown, because a library's own algorithm sent them
     std::int64_t crossing = 0;  // of these, to ranks on other hosts; −1: unknown
+    std::int64_t due = 0;       // of an all_to_all: the bytes that by the counts of its rows leave this rank
     bool operator==(const Entry&) const = default;
   };
   std::array<Entry, operations> entries{};
@@ -134,8 +135,9 @@ class Axis {
   // Returns false for all other calls.
   bool done_alone(const Call& call) const;
   struct Sent {
-    std::int64_t bytes = 0, crossing = 0;
+    std::int64_t bytes = 0, crossing = 0, due = 0;
   };
+  std::int64_t due_of(const Call& call) const;
   // The bytes that this rank would send in a call, and the price of the call. Without a script it has no price.
   struct Foreseen {
     Sent sent;

@@ -194,6 +194,7 @@ Accounts RunPlan::after(const RunCounts& counts) const {
         entry.calls += times * account.entries[i].calls;
         if (times == 0 || account.entries[i].calls == 0) continue;
         const auto sum = [&](std::int64_t a, std::int64_t b) { return a < 0 || b < 0 ? -1 : a + times * b; };
+        entry.due += times * account.entries[i].due;
         entry.bytes = sum(entry.bytes, account.entries[i].bytes);
         entry.crossing = sum(entry.crossing, account.entries[i].crossing);
       }
@@ -204,12 +205,15 @@ Accounts RunPlan::after(const RunCounts& counts) const {
   return sum;
 }
 
-std::string difference(const Accounts& planned, const Accounts& made) {
+std::string difference(const Accounts& planned, const Accounts& made, bool routing_is_forced) {
   for (const auto& [axis, account] : planned)
     for (std::size_t i = 0; i < operations; ++i) {
       const Account::Entry &a = account.entries[i], &b = made.at(axis).entries[i];
-      const bool follows_routing = i == static_cast<std::size_t>(Collective::all_to_all);
-      const bool counted = a.bytes >= 0 && b.bytes >= 0 && !follows_routing;
+      const bool exchanges = i == static_cast<std::size_t>(Collective::all_to_all);
+      if (exchanges && b.bytes >= 0 && b.bytes != b.due)
+        return fmt::format("{} {}: the rows that leave this rank are {} bytes, sent {}", axis, operation_name(i), b.due,
+                           b.bytes);
+      const bool counted = a.bytes >= 0 && b.bytes >= 0 && (!exchanges || routing_is_forced);
       if (a.calls != b.calls || (counted && a.bytes != b.bytes))
         return fmt::format("{} {}: planned {} calls and {} bytes, made {} and {}", axis, operation_name(i), a.calls, a.bytes,
                            b.calls, b.bytes);

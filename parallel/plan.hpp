@@ -87,9 +87,9 @@ struct RunPlan {
 RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples);
 
 // Describes the first difference; "" if there is none. Numbers of calls are always compared, bytes only if both are known.
-// The bytes of an all_to_all follow the routing of tokens to experts, which a plan assumes to be balanced; they are not
-// compared.
-std::string difference(const Accounts& planned, const Accounts& made);
+// The bytes of an all_to_all must be those of the rows that its counts say leave this rank. They follow the routing of
+// tokens to experts, which a plan knows only if it is forced; otherwise they are not compared with the plan.
+std::string difference(const Accounts& planned, const Accounts& made, bool routing_is_forced);
 
 // The idle fraction of all stages' time, assuming that a stage's time is proportional to its flops, and messages take no
 // time.

@@ -39,7 +39,8 @@ std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations;
 
 // Gathers from every rank the bytes planned, the bytes sent, the calls made, and the bytes planned for the evaluations
 // alone, each by axis and operation. The text is the rank's first difference from the plan, or "".
-Gathered traffic_of(const Mesh& mesh, const Accounts& planned, const Accounts& evaluations) {
+Gathered traffic_of(const Training& training, const Accounts& planned, const Accounts& evaluations) {
+  const Mesh& mesh = training.mesh();
   const std::size_t cells = cells_of(mesh);
   std::vector<std::int64_t> mine(4 * cells);
   const Accounts made = accounts_of(mesh);
@@ -56,7 +57,7 @@ Gathered traffic_of(const Mesh& mesh, const Accounts& planned, const Accounts& e
       mine[2 * cells + cell] = entry.calls;
       mine[3 * cells + cell] = bytes_in(evaluations, axis->name(), i);
     }
-  return {mine, difference(planned, made), mesh};
+  return {mine, difference(planned, made, training.options().shape.experts.forced()), mesh};
 }
 
 void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
@@ -112,7 +113,7 @@ Accounting::Accounting(RunRecord& run, const Training& training, const PlanReque
 
 bool Accounting::settle(RunRecord& run, const Training& training) const {
   const Mesh& mesh = training.mesh();
-  const Gathered ranks = traffic_of(mesh, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
+  const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
     if (!ranks.texts[rank].empty() && !is_cut_) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));

@@ -35,6 +35,18 @@ class Plan(unittest.TestCase):
             with self.subTest(words=words):
                 self.assertTrue(self.plan(*words).startswith(layout))
 
+    def test_the_loads_of_divided_experts_are_shown_unless_the_plan_knows_them(self):
+        experts = ["--preset", "tiny-moe", "--layout", "dp2.ep2"]
+        rows = r"take (\d+) rows .* if the routing is balanced.*; (\d+) under --routing zipf; at most (\d+)\n"
+        balanced, zipf, most = map(int, re.search(rows, self.plan(*experts)).groups())
+        self.assertEqual((balanced, most), (2 * 4 * 24, 2 * 4 * 24 * 2))  # ranks × sequences × tokens (× choices)
+        self.assertTrue(balanced < zipf < most)
+        self.assertNotIn("if the routing is balanced", self.plan(*experts, "--routing", "zipf"))
+        sent = [re.search(r"all_to_all +10 +(\S+ \S+)", self.plan(*experts, *words)).group(1)
+                for words in ([], ["--routing", "balanced"], ["--routing", "one"])]
+        self.assertEqual(sent[0], sent[1])
+        self.assertNotEqual(sent[0], sent[2])
+
     def test_ranks_that_the_layout_does_not_fill_are_refused(self):
         self.refused("--layout", "tp2.pp2", "--ranks", "9", says=["9 / (tensor 2 × pipeline 2) is not an integer", "try "])
         self.refused("--layout", "dp2", "--ranks", "8", says=["2 ranks; there are 8", "try dp8"])

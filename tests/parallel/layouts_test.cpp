@@ -187,5 +187,16 @@ TEST_CASE("processes that divide the experts give the same bits, on every backen
   same_on_processes(test::small_moe(0.75), test::expert_layouts_of(test::world().size()));
 }
 
+// The first rank along ep gets all rows, and the others get none.
+TEST_CASE("processes give the same bits if all tokens choose the same experts", "[spmd]") {
+  ModelShape shape = test::small_moe();
+  shape.experts.count = 8, shape.experts.routing = "one";
+  std::vector<Layout> layouts;
+  for (const int ranks : {2, 4})
+    if (const int world = test::world().size(); world % ranks == 0)
+      layouts.push_back(parse_layout(fmt::format("dp{}.ep{}", world, ranks), world));
+  same_on_processes(shape, layouts);
+}
+
 }  // namespace
 }  // namespace chorale

@@ -28,8 +28,8 @@ void read_nothing(std::int64_t, std::int64_t, std::span<std::int32_t> inputs, st
   std::fill(targets.begin(), targets.end(), 2);
 }
 
-std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay) {
-  if (const std::string sent = difference(plan.axes, seen.axes); !sent.empty()) return sent;
+std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay, bool routing_is_forced) {
+  if (const std::string sent = difference(plan.axes, seen.axes, routing_is_forced); !sent.empty()) return sent;
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])
       return fmt::format("{}: planned to hold {} bytes after the step, held {}", category_names[c], plan.held[c],
@@ -53,8 +53,9 @@ void planned_is_measured(const PlanRequest& request) {
           Training training(request.options, Mesh(request.layout, worlds, request.algorithms), worlds.memory(), clock);
           clear_accounts(training.mesh());
           training.step(read_nothing);
-          const std::string trouble =
-              difference(plan_rank(request, me.rank()), observed(training), request.layout.stages() > 1);
+          training.check_activations();
+          const std::string trouble = difference(plan_rank(request, me.rank()), observed(training),
+                                                 request.layout.stages() > 1, request.options.shape.experts.forced());
           me.check(trouble.empty(), "{}", trouble);
         }) == "");
 }
@@ -73,6 +74,19 @@ TEST_CASE("without a capacity, measured calls and bytes of experts equal the pla
       request.options.shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
       planned_is_measured(request);
     }
+}
+
+TEST_CASE("with a forced routing, measured calls and bytes of divided experts equal the plan", "[threads]") {
+  for (const char* word : {"dp2.ep2", "dp4.ep2", "dp4.ep4", "dp2.tp2.ep2.sp", "dp2.pp2.ep2", "dp2.pp2.ep2.zb-h1",
+                           "dp4.ep2.z1", "dp4.ep2.z2", "dp2.tp2.ep2.z3"})
+    for (const char* routing : {"balanced", "uniform", "zipf", "one"})
+      for (const double capacity : {0.0, 0.7}) {
+        INFO(routing << ", capacity " << capacity);
+        PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.experts = {
+            .count = 8, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .capacity = capacity, .routing = routing};
+        planned_is_measured(request);
+      }
 }
 
 TEST_CASE("measured calls and bytes equal the plan on several hosts", "[threads]") {
@@ -126,7 +140,7 @@ TEST_CASE("a run with skipped steps and evaluations sends the planned bytes", "[
             const RunPlan plan = plan_run(request, me.rank(), 5);
             me.check(counts.skipped > 0 && counts.steps == counts.skipped + 2, "{} of {} steps were skipped", counts.skipped,
                      counts.steps);
-            const std::string trouble = difference(plan.after(counts), accounts_of(training.mesh()));
+            const std::string trouble = difference(plan.after(counts), accounts_of(training.mesh()), false);
             me.check(trouble.empty(), "{}", trouble);
           }) == "");
   }
@@ -136,16 +150,25 @@ TEST_CASE("difference() names the axis and operation whose traffic differs from 
   Accounts planned{{"dp", {}}, {"tp", {}}};
   planned["tp"].entries[0] = {3, 100};
   Accounts made = planned;
-  CHECK(difference(planned, made) == "");
+  CHECK(difference(planned, made, false) == "");
   made["tp"].entries[0].bytes = 96;
-  CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 3 and 96");
+  CHECK(difference(planned, made, false) == "tp all_reduce: planned 3 calls and 100 bytes, made 3 and 96");
   made["tp"].entries[0].bytes = -1;  // −1: a native call, whose traffic is unknown
-  CHECK(difference(planned, made) == "");
+  CHECK(difference(planned, made, false) == "");
   ++made["tp"].entries[0].calls;
-  CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
+  CHECK(difference(planned, made, false) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
   made = planned;
   made["tp"].entries[0].crossing = 50;
-  CHECK(difference(planned, made) == "tp all_reduce: planned 0 bytes to other hosts, sent 50");
+  CHECK(difference(planned, made, false) == "tp all_reduce: planned 0 bytes to other hosts, sent 50");
+  made = planned;
+  constexpr auto exchange = static_cast<std::size_t>(Collective::all_to_all);
+  planned["tp"].entries[exchange] = {2, 64, 0, 64}, made["tp"].entries[exchange] = {2, 80, 0, 80};
+  CHECK(difference(planned, made, false) == "");
+  CHECK(difference(planned, made, true) == "tp all_to_all: planned 2 calls and 64 bytes, made 2 and 80");
+  made["tp"].entries[exchange].due = 72;
+  CHECK(difference(planned, made, false) == "tp all_to_all: the rows that leave this rank are 72 bytes, sent 80");
+  made["tp"].entries[exchange].bytes = -1;
+  CHECK(difference(planned, made, true) == "");
 }
 
 TEST_CASE("model states take the published bytes per parameter") {
@@ -263,11 +286,13 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
 }
 
 TEST_CASE("the FLOPs of all ranks add up to the model's") {
-  for (const char* kind : {"gpt2", "llama", "experts"})
+  for (const char* kind : {"gpt2", "llama", "experts", "experts by zipf"})
     for (const int world : {1, 2, 4, 6, 8}) {
       ModelShape shape = request_for({}, "ring").options.shape;
       if (std::string(kind) == "llama") shape.family = "llama", shape.tied = false;
-      if (std::string(kind) == "experts") shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
+      if (std::string(kind).starts_with("experts"))
+        shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
+      if (std::string(kind) == "experts by zipf") shape.experts.routing = "zipf";
       for (const Layout& layout : all_layouts({shape, world, 12, 1})) {
         PlanRequest request = request_for(layout, "ring");
         request.options.shape = shape;

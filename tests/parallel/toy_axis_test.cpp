@@ -159,7 +159,7 @@ TEST_CASE("the toy axis appears in layout words, in the list of layouts and in p
           clear_accounts(run.training.mesh());
           run.training.step(run.read);
           const Accounts made = accounts_of(run.training.mesh());
-          const std::string trouble = chorale::difference(plan_rank(request, me.rank()).axes, made);
+          const std::string trouble = chorale::difference(plan_rank(request, me.rank()).axes, made, false);
           me.check(trouble.empty(), "{}", trouble);
           const auto calls = [&](const char* axis, Collective what) {
             return made.at(axis).entries[static_cast<std::size_t>(what)].calls;

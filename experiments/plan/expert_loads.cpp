@@ -1,0 +1,41 @@
+#include "experiments/plan/expert_loads.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/math/forced_routing.hpp"
+#include "src/math/routing.hpp"
+
+namespace chorale::plan {
+namespace {
+
+// The rows of the fullest of `ranks` ranks from one sequence.
+std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape, std::int64_t ranks) {
+  const RoutingRule rule = rule_of(shape);
+  const std::int64_t own = rule.experts / ranks;
+  std::int64_t most = 0;
+  for (std::int64_t block = 0; block < shape.layers; ++block) {
+    if (!shape.has_experts(block)) continue;
+    const auto counts = counts_of(forced_choices(routing, rule, block), rule, rule.sequence);
+    for (auto first = counts.begin(); first != counts.end(); first += own)
+      most = std::max(most, std::accumulate(first, first + own, std::int64_t{0}));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch) {
+  const std::int64_t ranks = layout.expert_ranks();
+  if (shape.experts.count == 0 || ranks == 1 || shape.experts.forced()) return "";
+  const auto rows = [&](ForcedRouting routing) { return ranks * micro_batch * most_from_a_sequence(routing, shape, ranks); };
+  return fmt::format(
+      "experts of the fullest rank take {} rows of a micro-batch if the routing is balanced, as this plan assumes; {} under "
+      "--routing zipf; at most {}",
+      rows(ForcedRouting::balanced), rows(ForcedRouting::zipf),
+      ranks * rule_of(shape).most_rows(micro_batch * shape.sequence, shape.experts.count / ranks));
+}
+
+}  // namespace chorale::plan
