@@ -329,7 +329,10 @@ Layout inferred(Layout layout, std::int64_t world) {
 
 Layout inferred(Layout layout, const LayoutLimits& limits) {
   layout = with_rest(layout, limits.world);
-  if (check_rest(layout, limits.world)) require_fits(layout, limits);
+  if (!check_rest(layout, limits.world)) return layout;
+  LayoutLimits others = limits;
+  others.world = std::max(limits.world, layout.ranks());  // without a launcher, the layout says how many ranks to start
+  require_fits(layout, others);
   return layout;
 }
 

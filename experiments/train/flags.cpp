@@ -27,6 +27,8 @@ std::string of_experts(const ModelShape& s, Field Experts::*field) {
   return s.experts.count > 0 ? fmt::format("{}", s.experts.*field) : "";
 }
 
+const std::string dropless = "dropless";
+
 const ShapeOption shape_options[] = {
     {"family", [](const ModelShape& s) { return s.family; }},
     {"num-layers", [](const ModelShape& s) { return std::to_string(s.layers); }},
@@ -49,7 +51,8 @@ const ShapeOption shape_options[] = {
     {"moe-router-topk-scaling-factor", [](const ModelShape& s) { return of_experts(s, &Experts::scale); }},
     {"moe-router-num-groups", [](const ModelShape& s) { return of_experts(s, &Experts::groups); }},
     {"moe-router-group-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen_groups); }},
-    {"moe-expert-capacity-factor", [](const ModelShape& s) { return of_experts(s, &Experts::capacity); }},
+    {"moe-expert-capacity-factor",
+     [](const ModelShape& s) { return s.experts.capacity > 0 ? of_experts(s, &Experts::capacity) : dropless; }},
     {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }, true},
     {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true},
     {"routing", [](const ModelShape& s) { return of_experts(s, &Experts::routing); }, true}};
@@ -178,9 +181,9 @@ void Flags::declare_experts(Options& o) {
   of_experts(
       o.add("moe-router-num-groups", e.groups, "groups of experts; a token chooses among its best groups").range(1, 1e5));
   of_experts(o.add("moe-router-group-topk", e.chosen_groups, "groups that a token may choose from").range(1, 1e5));
-  of_experts(o.add("moe-expert-capacity-factor", e.capacity,
-                   "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence; 0: all")
-                 .range(0, 1e6));
+  of_experts(o.add("moe-expert-capacity-factor", dropless, capacity_,
+                   "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence")
+                 .range(1e-6, 1e6));
   of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
   of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
   of_experts(o.add("routing", e.routing,
@@ -282,6 +285,7 @@ ModelShape Flags::unchecked_shape() const {
   shape.groups = groups_ ? groups_ : shape_.heads;
   shape.tied = !untied_;
   if (shape.experts.count > 0 && shape.experts.ffn == 0) shape.experts.ffn = shape.ffn;
+  shape.experts.capacity = capacity_.value_or(0);
   return shape;
 }
 

@@ -55,6 +55,7 @@ class Flags {
   LearningRate rate_{.warmup = 10};
   Relative first_rate_, lowest_rate_{1e-4};
   double warmup_share_ = 0;
+  std::optional<double> capacity_;  // of experts; without a value no token is dropped
   std::int64_t steps_ = 100, decay_steps_ = 0;
   std::string dtype_ = "f32", numerics_ = "fast", recompute_ = "none", optimizer_ = "adamw";
   std::int64_t global_batch_ = 8, micro_batch_ = 0, accumulation_ = 0, ffn_ = 0, groups_ = 0, seed_ = 1234, threads_ = 0;

@@ -30,6 +30,16 @@ std::string outside(const Option& option, double value) {
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
+// Parses a number into the field and the option's text. Returns "", or what was expected if the number is invalid.
+std::string assign_number(const std::string& text, double& field, Option& option) {
+  double value = 0;
+  if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
+    return "a number";
+  if (std::string expected = outside(option, value); !expected.empty()) return expected;
+  field = value;
+  return option.text = fmt::format("{}", field), "";
+}
+
 // Parses a size into the field and the option's text. Returns "", or what was expected if the size is invalid.
 std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
   const auto value = parse_bytes(text);
@@ -104,13 +114,20 @@ Option& Options::add_seconds(const std::string& name, double& field, const std::
 Option& Options::add(const std::string& name, double& field, const std::string& about) {
   Option& option =
       insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
+  option.assign = [&field, &option](const std::string& text) { return assign_number(text, field, option); };
+  return option;
+}
+
+Option& Options::add(const std::string& name, const std::string& none, std::optional<double>& field,
+                     const std::string& about) {
+  Option& option =
+      insert({.name = name, .about = about, .metavar = "X|" + none, .text = field ? fmt::format("{}", *field) : none});
+  option.assign = [&field, &option, none](const std::string& text) -> std::string {
+    if (text == none) return field.reset(), option.text = text, "";
     double value = 0;
-    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
-      return "a number";
-    if (const auto expected = outside(option, value); !expected.empty()) return expected;
-    field = value;
-    return option.text = fmt::format("{}", field), "";
+    std::string expected = assign_number(text, value, option);
+    if (!expected.empty()) return fmt::format("{}, or {}", expected, none);
+    return field = value, "";
   };
   return option;
 }

@@ -106,6 +106,8 @@ class Options {
   Option& add(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
+  // A `field` without a value means the word `none`.
+  Option& add(const std::string& name, const std::string& none, std::optional<double>& field, const std::string& about);
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);

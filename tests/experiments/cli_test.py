@@ -42,6 +42,20 @@ class CommandLine(unittest.TestCase):
         self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"])
         self.refused("info", "--run-dir", "README.md", says=["README.md"])
 
+    def test_impossible_experts_are_refused_before_mpi_starts(self):
+        def refused(*words, says):
+            self.refused("train", "--preset", "tiny-moe", *words, says=says)
+        refused("--layout", "dp3.ep3", says=["num-experts 4 is not a multiple of expert 3", "try dp3"])
+        refused("--layout", "dp2.ep4", says=["data 2 is not a multiple of expert 4", "try dp2"])
+        refused("--num-experts", "0", "--layout", "dp2.ep2", says=["only a model with experts", "num-experts 0, expert 2"])
+        refused("--moe-router-topk", "5", says=["it chooses 5 of 4 experts", "--moe-router-topk a value from 1"])
+        refused("--moe-expert-capacity-factor", "0", says=["capacity-factor = 0 (command line)", ", or dropless"])
+        refused("--moe-expert-capacity-factor", "-1", says=["capacity-factor = -1 (command line)", ", or dropless"])
+        refused("--moe-expert-capacity-factor", "all", says=["takes a number, or dropless"])
+        refused("--routing", "zip", says=["learned, balanced, uniform, zipf, one"])
+        self.refused("train", "--preset", "tiny", "--layout", "dp2.ep2", says=["only a model with experts"])
+        self.refused("train", "--preset", "tiny", "--routing", "zipf", says=["num-experts is 0"])
+
     def test_an_error_is_printed_once_for_all_ranks(self):
         self.refused("info", "--format", "xml", says=["text, json"], ranked=4)
         self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"], ranked=4)
