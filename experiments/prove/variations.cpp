@@ -99,7 +99,7 @@ std::vector<Variation> of_routings() {
 
 std::vector<Variation> of_capacities() {
   std::vector<Variation> all;
-  for (const double factor : {0.0, 0.75, 1.25})
+  for (const double factor : {0.0, 0.75})
     all.push_back(always(factor == 0 ? "no capacity" : fmt::format("capacity {}", factor),
                          [factor](Case& row) { row.options.shape.experts.capacity = factor; }));
   return all;

@@ -17,8 +17,8 @@ struct Variation {
 };
 
 // What may be changed: kinds of variations, such as "recompute".
-inline const std::vector<std::string> kinds{"backend",  "algorithm", "bucket", "micro-batch",
-                                            "schedule", "recompute", "order",  "capacity"};
+inline const std::vector<std::string> kinds{"backend",   "algorithm", "bucket",  "micro-batch", "schedule",
+                                            "recompute", "order",     "routing", "capacity"};
 
 // Throws a usage error if the model lacks what a kind changes.
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape);
