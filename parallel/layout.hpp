@@ -29,7 +29,7 @@ struct Layout {
   std::int64_t chunks = 1;                                               // model chunks per stage
   AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
 
-  std::int64_t& operator[](std::string_view axis) { return sizes[row_of(*axes, axis)]; }
+  std::int64_t& operator[](std::string_view axis);  // of an axis whose size does not follow from others
   std::int64_t operator[](std::string_view axis) const { return size(row_of(*axes, axis)); }
   std::int64_t size(std::size_t row) const;  // sizes[row], or by the others if the axis follows(); 0: unknown
   std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred

@@ -1,0 +1,163 @@
+#include "parallel/layout_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// "data 2 × tensor 2": the sizes of these axes.
+std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
+  std::vector<std::string> words;
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    if (contains(set, row)) words.push_back(fmt::format("{} {}", (*l.axes)[row].noun, l.sizes[row]));
+  return join(words, between);
+}
+
+// The axes of the dense grid, with or without the axis whose size can be inferred.
+AxisSet dense_axes(const Layout& l, bool with_rest = true) {
+  AxisSet set = axes_of(*l.axes, dense_grid);
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    if ((*l.axes)[row].takes_rest && !with_rest) set &= ~(1U << row);
+  return set;
+}
+
+std::string world_of(const Layout& l, std::int64_t world) {
+  return fmt::format("world {} / ({})", world, sizes_in_words(l, dense_axes(l, false), " × "));
+}
+
+MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
+  if (MaybeMisfit misfit = check_rest(l, limits.world)) return misfit;
+  const auto end = l.sizes.begin() + static_cast<std::ptrdiff_t>(l.axes->size());
+  if (*std::min_element(l.sizes.begin(), end) < 1 || l.chunks < 1 || l.zero < 0 || l.zero > 3)
+    return Misfit{"sizes must be 1 or more, and the ZeRO stage 0 to 3",
+                  fmt::format("{}, chunks {}, zero {}",
+                              sizes_in_words(l, dense_axes(l) | dividing(*l.axes, Divides::experts, expert_grid), ", "),
+                              l.chunks, l.zero)};
+  if (l.ranks() != limits.world)
+    return Misfit{
+        "the layout needs another number of ranks",
+        fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, dense_axes(l), " × "), l.ranks(), limits.world)};
+  return {};
+}
+
+MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
+  const ModelShape& s = limits.shape;
+  const std::string name = s.groups == s.heads
+                               ? fmt::format("num-attention-heads {}", s.heads)
+                               : fmt::format("num-query-groups {} (of num-attention-heads {})", s.groups, s.heads);
+  if (s.groups < l.shards())
+    return Misfit{"there are fewer key-value heads than tensor ranks",
+                  fmt::format("{} is less than tensor {}", name, l.shards())};
+  if (s.groups % l.shards() != 0)
+    return Misfit{"the tensor ranks do not divide the heads",
+                  fmt::format("{} is not a multiple of tensor {}", name, l.shards())};
+  if (s.units() % l.shards() != 0)
+    return Misfit{
+        "the tensor ranks do not divide the MLP",
+        fmt::format("its {} units (gcd of ffn-hidden-size {} and num-attention-heads {}) are not a multiple of tensor {}",
+                    s.units(), s.ffn, s.heads, l.shards())};
+  for (const auto& [name, width] :
+       {std::pair{"moe-ffn-hidden-size", s.experts.ffn}, {"moe-shared-expert-intermediate-size", s.experts.shared_ffn}})
+    if (s.experts.count > 0 && s.units_of(width) % l.shards() != 0)
+      return Misfit{"the tensor ranks do not divide the experts",
+                    fmt::format("the {} units (gcd of {} {} and num-attention-heads {}) are not a multiple of tensor {}",
+                                s.units_of(width), name, width, s.heads, l.shards())};
+  const std::int64_t blocks = (s.vocabulary + s.vocabulary_block() - 1) / s.vocabulary_block();
+  if (blocks < l.shards())
+    return Misfit{"there are fewer blocks of the vocabulary than tensor ranks",
+                  fmt::format("vocab-size {} is {} blocks of {}; tensor is {}", s.vocabulary, blocks, s.vocabulary_block(),
+                              l.shards())};
+  return {};
+}
+
+MaybeMisfit check_experts(const Layout& l, const LayoutLimits& limits) {
+  const std::int64_t ranks = l.expert_ranks(), experts = limits.shape.experts.count;
+  if (ranks == 1 || (experts > 0 && experts % ranks == 0)) return {};
+  if (experts == 0)
+    return Misfit{"only a model with experts can divide them among ranks", fmt::format("num-experts 0, expert {}", ranks)};
+  return Misfit{"the expert ranks do not divide the experts",
+                fmt::format("num-experts {} is not a multiple of expert {}", experts, ranks)};
+}
+
+MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
+  if (l.chunks > 1 && l.stages() == 1)
+    return Misfit{"only a pipeline can have several chunks per stage", fmt::format("pipeline 1, chunks {}", l.chunks)};
+  if (l.stages() * l.chunks > limits.shape.layers)
+    return Misfit{"there are more stages than layers",
+                  fmt::format("pipeline {} × chunks {} = {}; num-layers is {}", l.stages(), l.chunks, l.stages() * l.chunks,
+                              limits.shape.layers)};
+  return {};
+}
+
+MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
+  const std::int64_t unit = batch_unit(l, limits);
+  const std::string micro = limits.micro_batch > 0 ? fmt::format("micro-batch-size {} × ", limits.micro_batch) : "";
+  if (limits.global_batch % unit != 0)
+    return Misfit{"the batch does not divide evenly",
+                  fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{} (data_parallel = {})",
+                              limits.global_batch, micro, l.replicas(), micro.empty() ? "" : fmt::format(" = {}", unit),
+                              world_of(l, limits.world))};
+  return {};
+}
+
+// The schedule's own rule. This check runs after check_batch, so the number of micro-batches is an integer.
+MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
+  if (l.stages() == 1 && l.schedule == Layout{}.schedule) return {};
+  if (l.stages() == 1)
+    return Misfit{"only a pipeline has a schedule", fmt::format("schedule is {}, pipeline 1", l.schedule)};
+  const PipelineAlgorithm* const row = find_pipeline_schedule(l.schedule);
+  const std::int64_t micro_batches = limits.global_batch / batch_unit(l, limits);
+  const std::string why = row ? row->misfit({l.stages(), micro_batches, l.chunks}) : "there is no schedule of that name";
+  if (why.empty()) return {};
+  return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
+}
+
+// Runs after check_batch, because it may divide the batch by the number of replicas.
+MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
+  if (!l.sequence) return {};
+  if (l.shards() == 1)
+    return Misfit{"sequence parallelism divides tokens among tensor ranks", "tensor is 1: there is only one tensor rank"};
+  const std::int64_t share = l.stages() > 1 ? 1 : limits.global_batch / l.replicas();
+  const std::int64_t micro = limits.micro_batch > 0 ? limits.micro_batch : share;
+  if (micro * limits.shape.sequence % l.shards() != 0)
+    return Misfit{"sequence parallelism cannot split the tokens evenly",
+                  fmt::format("micro-batch-size {} × seq-length {} = {} tokens are not a multiple of tensor {}", micro,
+                              limits.shape.sequence, micro * limits.shape.sequence, l.shards())};
+  return {};
+}
+
+}  // namespace
+
+// The number of sequences that all replicas process at once. The batch must be a multiple of it.
+std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
+  return l.replicas() * std::max<std::int64_t>(1, limits.micro_batch);
+}
+
+MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
+  const AxisSet experts = dividing(*l.axes, Divides::experts, expert_grid);
+  for (std::size_t row = 0; row < l.axes->size(); ++row) {
+    const AxisRow& axis = (*l.axes)[row];
+    if (!axis.takes_rest || l.size(row) != 0) continue;
+    if (!axis.follows())
+      return Misfit{"the layout does not divide the number of ranks",
+                    fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world))};
+    return Misfit{"the expert ranks do not divide the replicas",
+                  fmt::format("{} is not a multiple of {}", sizes_in_words(l, dividing(*l.axes, Divides::batch), " × "),
+                              sizes_in_words(l, experts, " × "))};
+  }
+  return {};
+}
+
+// The first check must be that of the world, and check_batch must precede those that divide the batch.
+MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
+  for (const auto check :
+       {check_world, check_heads, check_experts, check_stages, check_batch, check_schedule, check_sequence})
+    if (MaybeMisfit misfit = check(layout, limits)) return misfit;
+  return {};
+}
+
+}  // namespace chorale
