@@ -111,6 +111,8 @@ TEST_CASE("expert ranks are replicas that divide the experts") {
   CHECK(layout["edp"] == 2);
   const Layout undivided = parse_layout("dp4", 4);
   CHECK(undivided["edp"] == 4);
+  Layout changed = layout;
+  CHECK_THROWS(changed["edp"] = 4);  // follows from dp and ep
   CHECK_THAT(unread("dp4.edp2", 4), says("is not a part of a layout"));
   limits.world = 4;
   std::int64_t divided = 0;
