@@ -304,6 +304,18 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
     }
 }
 
+// Of every sequence, all tokens go to rank 0, which has the experts that are chosen.
+TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of its experts") {
+  PlanRequest request = request_for(parse_layout("dp2.ep2", 0), "ring");
+  ModelShape& shape = request.options.shape;
+  shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .every = 2, .routing = "one"};
+  const double of_a_row = 6.0 * 2 * static_cast<double>(shape.width * shape.experts.ffn);
+  const double rows = 2 * 2 * 12 * static_cast<double>(shape.sequence);  // blocks × choices × sequences × tokens
+  CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows).epsilon(1e-12));
+  shape.experts.capacity = 0.5;  // 2 tokens of 12: ⌈0.5 · 2 · 12 / 6⌉
+  CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows / 6).epsilon(1e-12));
+}
+
 // Returns the largest peak of any rank. All micro-batches of the step are planned here; shortage_of and has_room plan
 // only a few if more would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
