@@ -29,7 +29,6 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 fmt::format("micro-batch-size {} × seq-length {} is not a multiple of {}", o.micro_batch, o.shape.sequence,
                             layout.shards()),
                 "choose another micro-batch, or leave out --partition-activations");
-  if (o.shape.experts.count > 0) refuse_device(o.queue());
   if (!o.masters && o.compute != DType::bf16)
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"

@@ -21,6 +21,7 @@
 #include "src/math/numerics.hpp"
 #include "src/math/optimizer_steps.hpp"
 #include "src/math/reduction.hpp"
+#include "src/math/routing.hpp"
 #include "src/math/slots.hpp"
 #include "src/memory/device_plugin.hpp"
 
@@ -64,9 +65,14 @@ struct DeviceKernels {
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
+  decltype(&chorale::routing_gradient) routing_gradient;
   decltype(&chorale::take_rows) take_rows;
   decltype(&chorale::add_slots) add_slots;
   decltype(&chorale::weight_gradients) weight_gradients;
+
+  // As in routing.hpp. Fills the allocated tensors of `routing`, and its counts; waits for the device.
+  void (*route)(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std::span<const std::int32_t> forced,
+                Routing& routing, const Queue& queue);
 
   // The sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);

@@ -1,121 +1,185 @@
-// Scores, choices and weights of single tokens, for routing.cpp and routing_gradient.cpp. T is float or double. All sums run
-// in ascending order.
+// Scores, choices and weights of single tokens, for the host and for devices; router_gradient.hpp has the gradients. T is
+// float or double. A team is the threads that share a token: one thread on the host, a warp on a device. Threads divide the
+// experts:
+//
+//   a number per expert    expert i by thread i % size      e.g. exponentials
+//   a sum or a maximum     by every thread, in ascending order, so that host and device have the same bits
+//
+// A token's numbers lie in a Room, which all threads of its team can read. Functions end with team.sync(), so that the next
+// one reads what all threads have written.
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <concepts>
 
 #include "src/math/routing.hpp"
 #include "src/math/vector_math.hpp"
 
 namespace chorale::routing {
 
-inline float exponential(float x) { return math::exp(x); }
-inline double exponential(double x) { return std::exp(x); }
-inline float natural_log(float x) { return math::log(x); }
-inline double natural_log(double x) { return std::log(x); }
+// A team of one.
+struct Alone {
+  static constexpr std::int64_t size = 1;
+  constexpr std::int64_t lane() const { return 0; }
+  constexpr void sync() const {}
+};
+
+// Calls f(i) for this thread's part of all i < count.
+template <class Team, class F>
+[[gnu::always_inline]] constexpr void each(Team team, std::int64_t count, F f) {
+  for (std::int64_t i = team.lane(); i < count; i += Team::size) f(i);
+}
+
+// What a token needs of a RoutingRule; small enough for a kernel's argument.
+struct TokenRule {
+  std::int64_t experts, chosen, groups, groups_chosen;
+  RouterScore score;
+  double scale, balance, z;
+
+  explicit TokenRule(const RoutingRule& r)
+      : experts(r.experts),
+        chosen(r.chosen),
+        groups(r.groups),
+        groups_chosen(r.groups_chosen),
+        score(r.score),
+        scale(r.scale),
+        balance(r.balance),
+        z(r.z) {}
+};
+
+// The numbers of one token.
+template <class T>
+struct Room {
+  T *scores, *shares, *slopes;  // of all experts
+  T* of_groups;
+  T *weights, *dweights;  // of the chosen experts
+
+  static constexpr std::int64_t count(const TokenRule& rule) { return 3 * rule.experts + rule.groups + 2 * rule.chosen; }
+  constexpr Room(T* memory, const TokenRule& rule)
+      : scores(memory),
+        shares(scores + rule.experts),
+        slopes(shares + rule.experts),
+        of_groups(slopes + rule.experts),
+        weights(of_groups + rule.groups),
+        dweights(weights + rule.chosen) {}
+};
+
+constexpr float exponential(float x) { return math::exp(x); }
+constexpr float natural_log(float x) { return math::log(x); }
+template <std::same_as<double> T>
+constexpr T exponential(T x) {
+  return std::exp(x);
+}
+template <std::same_as<double> T>
+constexpr T natural_log(T x) {
+  return std::log(x);
+}
 
 // shares ← softmax(x). Returns log Σ exp(x). `shares` may be x.
-template <class T>
-T softmax(const T* x, std::int64_t count, T* shares) {
-  const T maximum = *std::max_element(x, x + count);
-  T sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) shares[i] = exponential(x[i] - maximum);
+template <class Team, class T>
+constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
+  T maximum = x[0], sum = 0;
+  for (std::int64_t i = 1; i < count; ++i) maximum = maximum < x[i] ? x[i] : maximum;
+  team.sync();
+  each(team, count, [&](std::int64_t i) { shares[i] = exponential(x[i] - maximum); });
+  team.sync();
   for (std::int64_t i = 0; i < count; ++i) sum += shares[i];
-  for (std::int64_t i = 0; i < count; ++i) shares[i] /= sum;
+  team.sync();
+  each(team, count, [&](std::int64_t i) { shares[i] /= sum; });
+  team.sync();
   return maximum + natural_log(sum);
 }
 
 // shares ← scores / Σ scores. The small number prevents 0/0. `shares` may be `scores`.
-template <class T>
-void divide_by_sum(const T* scores, std::int64_t count, T* shares) {
+template <class Team, class T>
+constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* shares) {
   T sum = static_cast<T>(1e-20);
   for (std::int64_t i = 0; i < count; ++i) sum += scores[i];
-  for (std::int64_t i = 0; i < count; ++i) shares[i] = scores[i] / sum;
+  team.sync();
+  each(team, count, [&](std::int64_t i) { shares[i] = scores[i] / sum; });
+  team.sync();
 }
 
-// Moves the n ids with the highest scores to the front, the best first. Of equal scores the smaller id wins. NaN is highest.
+// The order in which ids are chosen: by descending score; of equal scores the smaller id is first. NaN is the highest score.
+template <class T>
+constexpr bool higher(T a, T b) {
+  return a > b || (a != a && b == b);
+}
+template <class T>
+constexpr bool precedes(const T* scores, std::int64_t a, std::int64_t b) {
+  return higher(scores[a], scores[b]) || (!higher(scores[b], scores[a]) && a < b);
+}
+
+// Moves the n best ids to the front, the best first. On the host only.
 template <class T>
 void best_first(std::vector<std::int32_t>& ids, std::int64_t n, const T* scores) {
-  const auto above = [](T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); };
-  std::partial_sort(ids.begin(), ids.begin() + n, ids.end(), [&](std::int32_t a, std::int32_t b) {
-    return above(scores[a], scores[b]) || (!above(scores[b], scores[a]) && a < b);
-  });
+  std::partial_sort(ids.begin(), ids.begin() + n, ids.end(),
+                    [&](std::int32_t a, std::int32_t b) { return precedes(scores, a, b); });
 }
 
-// Works on one token at a time. A thread uses one object for many tokens, so the vectors are allocated once.
+// The first id in [first, end) that comes after `last`; −1 for `last` means the very first, as a result it means none.
 template <class T>
-class Router {
+constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64_t end, std::int64_t last) {
+  std::int64_t best = -1;
+  for (std::int64_t id = first; id < end; ++id)
+    if ((last < 0 || precedes(scores, last, id)) && (best < 0 || precedes(scores, id, best))) best = id;
+  return best;
+}
+
+// Which experts a token may choose: those of its best groups.
+template <class T>
+class OpenGroups {
  public:
-  explicit Router(const RoutingRule& rule)
-      : rule_(rule), scores_(static_cast<std::size_t>(rule.experts)), group_scores_(static_cast<std::size_t>(rule.groups)) {}
-
-  void set_scores(const T* logits) {
-    T* scores = scores_.data();
-    switch (rule_.score) {
-      case RouterScore::softmax_of_chosen: std::copy_n(logits, rule_.experts, scores); break;
-      case RouterScore::softmax: softmax(logits, rule_.experts, scores); break;
-      case RouterScore::sigmoid:
-        for (std::int64_t e = 0; e < rule_.experts; ++e) scores[e] = 1 / (1 + exponential(-logits[e]));
-    }
+  template <class Team>
+  constexpr OpenGroups(Team team, const TokenRule& rule, const T* scores, T* of_groups)
+      : of_groups_(of_groups), size_(rule.experts / rule.groups) {
+    if (rule.groups_chosen == rule.groups) return;
+    const std::int64_t counted = rule.chosen < rule.groups_chosen ? 1 : rule.chosen / rule.groups_chosen;
+    each(team, rule.groups, [&](std::int64_t group) {
+      T sum = 0;
+      for (std::int64_t i = 0, last = -1; i < counted; ++i) {
+        last = next_best(scores, group * size_, (group + 1) * size_, last);
+        sum += scores[last];
+      }
+      of_groups[group] = sum;
+    });
+    team.sync();
+    for (std::int64_t i = 0; i < rule.groups_chosen; ++i) last_ = next_best(of_groups, 0, rule.groups, last_);
   }
-  const T* scores() const { return scores_.data(); }
-
-  // The best experts by the scores, in ascending order.
-  void choose(std::int32_t* chosen) {
-    ids_.clear();
-    if (rule_.groups_chosen == rule_.groups)
-      append(ids_, 0, rule_.experts);
-    else
-      append_best_groups();
-    best_first(ids_, rule_.chosen, scores());
-    std::copy_n(ids_.begin(), rule_.chosen, chosen);
-    std::sort(chosen, chosen + rule_.chosen);
-  }
-
-  // The scores by which a full expert chooses among tokens.
-  void rank(const std::int32_t* chosen, T* ranks) {
-    const T* shares = scores();
-    if (rule_.score == RouterScore::softmax_of_chosen) {
-      shares_.resize(scores_.size());
-      softmax(scores(), rule_.experts, shares_.data());
-      shares = shares_.data();
-    }
-    for (std::int64_t j = 0; j < rule_.chosen; ++j) ranks[j] = shares[chosen[j]];
-  }
-
-  // The weights of the chosen experts, before they are multiplied by `scale`.
-  void weigh(const std::int32_t* chosen, T* weights) const {
-    for (std::int64_t j = 0; j < rule_.chosen; ++j) weights[j] = scores()[chosen[j]];
-    if (rule_.score == RouterScore::softmax_of_chosen) softmax(weights, rule_.chosen, weights);
-    if (rule_.score == RouterScore::sigmoid && rule_.chosen > 1) divide_by_sum(weights, rule_.chosen, weights);
-  }
+  constexpr bool has(std::int64_t expert) const { return last_ < 0 || !precedes(of_groups_, last_, expert / size_); }
 
  private:
-  static void append(std::vector<std::int32_t>& ids, std::int64_t first, std::int64_t count) {
-    for (std::int64_t id = first; id < first + count; ++id) ids.push_back(static_cast<std::int32_t>(id));
-  }
-
-  void append_best_groups() {
-    const std::int64_t size = rule_.experts / rule_.groups;
-    const std::int64_t counted = std::max<std::int64_t>(1, rule_.chosen / rule_.groups_chosen);
-    for (std::int64_t group = 0; group < rule_.groups; ++group) {
-      members_.clear();
-      append(members_, group * size, size);
-      best_first(members_, counted, scores());
-      T& sum = group_scores_[static_cast<std::size_t>(group)] = 0;
-      std::for_each_n(members_.begin(), counted, [&](std::int32_t expert) { sum += scores()[expert]; });
-    }
-    members_.clear();
-    append(members_, 0, rule_.groups);
-    best_first(members_, rule_.groups_chosen, group_scores_.data());
-    std::for_each_n(members_.begin(), rule_.groups_chosen, [&](std::int32_t group) { append(ids_, group * size, size); });
-  }
-
-  const RoutingRule& rule_;
-  std::vector<T> scores_, group_scores_, shares_;
-  std::vector<std::int32_t> ids_, members_;
+  const T* of_groups_;
+  std::int64_t size_, last_ = -1;  // last_: the last of the best groups; −1: all groups are open
 };
+
+template <class Team, class T>
+constexpr void set_scores(Team team, const TokenRule& rule, const T* logits, T* scores) {
+  if (rule.score == RouterScore::softmax) {
+    softmax(team, logits, rule.experts, scores);
+    return;
+  }
+  const bool sigmoid = rule.score == RouterScore::sigmoid;
+  each(team, rule.experts, [&](std::int64_t e) { scores[e] = sigmoid ? 1 / (1 + exponential(-logits[e])) : logits[e]; });
+  team.sync();
+}
+
+// The weights of the chosen experts, before they are multiplied by `scale`.
+template <class Team, class T>
+constexpr void weigh(Team team, const TokenRule& rule, const T* scores, const std::int32_t* chosen, T* weights) {
+  each(team, rule.chosen, [&](std::int64_t j) { weights[j] = scores[chosen[j]]; });
+  team.sync();
+  if (rule.score == RouterScore::softmax_of_chosen) softmax(team, weights, rule.chosen, weights);
+  if (rule.score == RouterScore::sigmoid && rule.chosen > 1) divide_by_sum(team, weights, rule.chosen, weights);
+}
+
+// ranks ← the scores by which a full expert chooses among tokens.
+template <class Team, class T>
+constexpr void set_ranks(Team team, const TokenRule& rule, const Room<T>& room, const std::int32_t* chosen, T* ranks) {
+  const bool logits = rule.score == RouterScore::softmax_of_chosen;
+  if (logits) softmax(team, room.scores, rule.experts, room.shares);
+  each(team, rule.chosen, [&](std::int64_t j) { ranks[j] = (logits ? room.shares : room.scores)[chosen[j]]; });
+}
 
 // Calls f(Type<T>{}) for the type of the logits.
 template <class F>

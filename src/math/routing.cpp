@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/forced_routing.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/router.hpp"
@@ -14,7 +15,19 @@ namespace {
 
 using namespace routing;
 
-// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. `ranks`: Router::rank of each choice.
+// A token's experts, in ascending order. `ids` is room for the experts of its groups.
+template <class T>
+void choose(const TokenRule& rule, const Room<T>& room, std::vector<std::int32_t>& ids, std::int32_t* chosen) {
+  const OpenGroups<T> open(Alone{}, rule, room.scores, room.of_groups);
+  ids.clear();
+  for (std::int32_t expert = 0; expert < rule.experts; ++expert)
+    if (open.has(expert)) ids.push_back(expert);
+  best_first(ids, rule.chosen, room.scores);
+  std::copy_n(ids.begin(), rule.chosen, chosen);
+  std::sort(chosen, chosen + rule.chosen);
+}
+
+// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. `ranks`: see set_ranks.
 template <class T>
 void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, const T* ranks, std::int32_t* places,
           int threads) {
@@ -130,25 +143,31 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
                                     : planned_counts(forced, rule, tokens, leaf);
     return routing;
   }
-  refuse_device(queue);
+  if (queue.device) {
+    queue.device->route(logits, rule, leaf, forced, routing, queue);
+    return routing;
+  }
   std::int32_t *chosen = routing.chosen.values<std::int32_t>().data(),
                *places = routing.places.values<std::int32_t>().data();
   std::fill_n(places, tokens * k, 0);
+  const TokenRule token_rule(rule);
   visit_logits(logits, [&]<class T>(Type<T>) {
     const T* in = logits.values<T>().data();
     T* weights = routing.weights.values<T>().data();
     std::vector<T> ranks(rule.capacity > 0 ? static_cast<std::size_t>(tokens * k) : 0);
     parallel_for(queue.threads, tokens, [&](std::int64_t first, std::int64_t last) {
-      Router<T> router(rule);
+      std::vector<T> numbers(static_cast<std::size_t>(Room<T>::count(token_rule)));
+      std::vector<std::int32_t> ids;
+      const Room<T> room(numbers.data(), token_rule);
       for (std::int64_t t = first; t < last; ++t) {
-        router.set_scores(in + t * rule.experts);
+        set_scores(Alone{}, token_rule, in + t * rule.experts, room.scores);
         if (forced.empty())
-          router.choose(chosen + t * k);
+          choose(token_rule, room, ids, chosen + t * k);
         else
           std::copy_n(forced.begin() + t % rule.sequence * k, k, chosen + t * k);
-        router.weigh(chosen + t * k, weights + t * k);
+        weigh(Alone{}, token_rule, room.scores, chosen + t * k, weights + t * k);
         for (std::int64_t j = 0; j < k; ++j) weights[t * k + j] *= static_cast<T>(rule.scale);
-        if (rule.capacity > 0) router.rank(chosen + t * k, ranks.data() + t * k);
+        if (rule.capacity > 0) set_ranks(Alone{}, token_rule, room, chosen + t * k, ranks.data() + t * k);
       }
     });
     if (rule.capacity == 0) return;
@@ -165,11 +184,6 @@ std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const
   std::vector<std::int32_t> places(choices.size());
   if (rule.capacity > 0) drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
   return number_rows(rule, rule.sequence, leaf, choices.data(), places.data());
-}
-
-void refuse_device(const Queue& queue) {
-  if (queue.device)
-    usage_error("experts run on the host only, so far", "this rank computes on a CUDA device", "use --device cpu");
 }
 
 }  // namespace chorale

@@ -86,6 +86,4 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 // run may drop others, but as many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf);
 
-void refuse_device(const Queue& queue);  // throws a usage error on a device: the kernels for experts run on the host only
-
 }  // namespace chorale

@@ -105,6 +105,17 @@ class Device(unittest.TestCase):
                           tolerance=1e-2)
         self.same_on_both("--no-save", "--dtype", "f16", "--optimizer", "sgd", tolerance=1e-2)
 
+    def test_experts(self):
+        experts = ["--family", "llama", "--num-experts", "4", "--moe-router-topk", "2", "--moe-ffn-hidden-size", "24",
+                   "--moe-aux-loss-coeff", "0.01", "--no-save"]
+        drops, exact = ["--moe-expert-capacity-factor", "0.8"], ["--numerics", "exact"]
+        self.same_on_both(*experts, *drops)
+        self.same_on_both(*experts, "--dtype", "bf16", tolerance=1e-2)
+        self.same_on_both(*experts, *drops, *exact, tolerance=1e-15)  # the same bits
+        self.same_on_both(*experts, *drops, *exact, "--layout", "dp2.ep2", processes=2, tolerance=1e-15,
+                          ways=[["--backend", "shm"], ["--backend", "nccl"]])
+        self.same_on_both(*experts, *exact, "--routing", "zipf", "--layout", "dp2.ep2.z2", processes=2, tolerance=1e-15)
+
     def test_checkpoints_and_texts_are_those_of_the_host(self):
         _, run = self.same_on_both("--layout", "dp2.z1", processes=2)
         texts = {}

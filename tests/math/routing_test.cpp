@@ -1,50 +1,14 @@
 #include "src/math/routing.hpp"
 
-#include "src/math/device_kernels.hpp"
 #include "src/math/reference/routing.hpp"
 #include "tests/math/kernels.hpp"
+#include "tests/math/routing_cases.hpp"
 #include "tests/refused.hpp"
 
 using namespace chorale;
 using test::refused;
 
 namespace {
-
-constexpr RouterScore scores[] = {RouterScore::softmax_of_chosen, RouterScore::softmax, RouterScore::sigmoid};
-
-struct Case {
-  RoutingRule rule;
-  std::int64_t tokens, leaf;
-};
-
-// All scores, with and without groups, and capacities that drop many, few and no tokens.
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  for (const RouterScore score : scores)
-    for (const auto& [experts, chosen, groups, groups_chosen] :
-         {std::tuple{1, 1, 1, 1}, {4, 1, 1, 1}, {5, 5, 1, 1}, {7, 2, 1, 1}, {8, 3, 4, 2}, {9, 2, 3, 3}, {12, 4, 6, 2}})
-      for (const double capacity : {0.0, 0.5, 1.0, 1.3})
-        for (const auto& [sequence, tokens, leaf] : {std::tuple{1, 1, 1}, {7, 21, 7}, {12, 24, 4}})
-          all.push_back({{.experts = experts,
-                          .chosen = chosen,
-                          .score = score,
-                          .scale = 2.5,
-                          .groups = groups,
-                          .groups_chosen = groups_chosen,
-                          .capacity = capacity,
-                          .sequence = sequence,
-                          .balance = 0.3,
-                          .z = 0.02},
-                         tokens,
-                         leaf});
-  return all;
-}
-
-std::string text_of(const Case& c) {
-  return fmt::format("score {}, {} of {} experts, {} of {} groups, capacity {}, {} tokens in sequences of {}",
-                     static_cast<int>(c.rule.score), c.rule.chosen, c.rule.experts, c.rule.groups_chosen, c.rule.groups,
-                     c.rule.capacity, c.tokens, c.rule.sequence);
-}
 
 reference::Numbers row_of(const reference::Numbers& table, std::int64_t row, std::int64_t width) {
   return {table.begin() + row * width, table.begin() + (row + 1) * width};
@@ -353,7 +317,7 @@ TEST_CASE("routing: impossible rules are refused in three lines") {
   CHECK(holds(text({.z = INFINITY}), "--moe-z-loss-coeff"));
 }
 
-TEST_CASE("routing: tensors that do not fit are refused, and so is a device") {
+TEST_CASE("routing: tensors that do not fit are refused") {
   Desk desk;
   const RoutingRule rule{.experts = 4, .chosen = 2, .capacity = 1, .sequence = 4};
   const Tensor logits = desk.random({8, 4}, DType::f32), dweights = desk.random({8, 2}, DType::f32);
@@ -364,11 +328,6 @@ TEST_CASE("routing: tensors that do not fit are refused, and so is a device") {
   CHECK_THROWS(route(desk.random({8, 4}, DType::bf16), rule, 2, desk.allocator, {}));
   CHECK_THROWS(route(logits, {.experts = 4, .chosen = 5}, 2, desk.allocator, {}));
   CHECK_THROWS(routing_gradient(logits, rule, routing.chosen, routing.places, logits, 1, logits, {}));
-  const DeviceKernels device{};
-  const Queue there{.device = &device};
-  const auto refusal_of = [](auto call) { return refused(call).find("experts run on the host only") != std::string::npos; };
-  CHECK(refusal_of([&] { route(logits, rule, 2, desk.allocator, there); }));
-  CHECK(refusal_of([&] { routing_gradient(logits, rule, routing.chosen, routing.places, dweights, 1, logits, there); }));
 }
 
 TEST_CASE("how fast routing is", "[!benchmark]") {

@@ -32,18 +32,6 @@ struct KeyOfRow {
 __device__ std::int64_t place_of(std::uint64_t key) { return static_cast<std::int64_t>(key >> 32); }
 __device__ std::int64_t row_of(std::uint64_t key) { return static_cast<std::int64_t>(key & 0xffffffffu); }
 
-// The index after the last key with this row of the table; searches keys [from, to).
-__device__ std::int64_t end_of(const std::uint64_t* sorted, std::int64_t from, std::int64_t to, std::int64_t place) {
-  while (from < to) {
-    const std::int64_t middle = (from + to) / 2;
-    if (place_of(sorted[middle]) > place)
-      to = middle;
-    else
-      from = middle + 1;
-  }
-  return from;
-}
-
 template <class T, int width>
 __global__ void add_sorted_rows(const std::uint64_t* sorted, std::int64_t rows, const T* dy, std::int64_t columns,
                                 Statistic<T>* table, std::int64_t length) {
@@ -52,7 +40,7 @@ __global__ void add_sorted_rows(const std::uint64_t* sorted, std::int64_t rows, 
   const bool begins = here == 0 || place_of(sorted[here - 1]) < place;
   if (!begins || place == length || column >= columns) return;
   auto sums = load<width>(table + place * columns + column);
-  const std::int64_t end = end_of(sorted, here, rows, place);
+  const std::int64_t end = first_at_least(sorted, here, rows, static_cast<std::uint64_t>(place + 1) << 32);
 #pragma unroll 4
   for (std::int64_t i = here; i < end; ++i) {
     const auto slopes = load<width>(dy + row_of(sorted[i]) * columns + column);

@@ -1,5 +1,8 @@
-// Ascending radix sort of keys by CUB. Only this function uses CUB; the tests implement the same header without it.
+// Ascending radix sort of keys by CUB, and a search in sorted keys. Only sort_upper uses CUB; the tests implement it
+// without.
 #pragma once
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include "src/math/queue.hpp"
@@ -8,5 +11,18 @@ namespace chorale::cuda {
 
 // Sorts by bits 32 … 32 + bits − 1 only. The sort is stable.
 void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::uint64_t* sorted, const Queue& queue);
+
+// The index of the first key that is at least `key`, in the keys [from, to), which are in ascending order.
+__device__ inline std::int64_t first_at_least(const std::uint64_t* sorted, std::int64_t from, std::int64_t to,
+                                              std::uint64_t key) {
+  while (from < to) {
+    const std::int64_t middle = (from + to) / 2;
+    if (sorted[middle] < key)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
+}
 
 }  // namespace chorale::cuda

@@ -46,6 +46,7 @@ class Gpu {
 
   bool emulated() const { return plugin_.find<std::int64_t()>("chorale_emulated_waits") != nullptr; }
 
+  Allocator& allocator() { return *allocator_; }
   Tensor empty(Shape shape, DType dtype) { return {*allocator_, std::move(shape), dtype, Category::workspace}; }
   Tensor sent(const Tensor& host) {
     const Tensor there = empty(host.shape(), host.dtype());

@@ -1,0 +1,60 @@
+// The router's gradient on a device: a warp per token, by the code of src/math/router_gradient.hpp. In f32 it has the host's
+// bits.
+//
+// Cost per token: 2·E exponentials, and sums of E numbers by each lane: up to five with a balance loss.
+#include "src/math/router_gradient.hpp"
+
+#include <optional>
+
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/token_warp.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+using namespace routing;
+
+constexpr int threads = 256;
+
+// counts [sequences, E] += the choices; a sequence has `choices` of them.
+__global__ void count_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
+                              std::int64_t* counts) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
+}
+
+template <class T>
+__global__ void gradient_of_tokens(TokenRule rule, const T* logits, const std::int32_t* chosen, const std::int32_t* places,
+                                   const T* dweights, const std::int64_t* counts, std::int64_t sequence, double factor,
+                                   std::int64_t tokens, T* dlogits) {
+  const std::int64_t token = token_of_warp(), k = rule.chosen, row = token * rule.experts;
+  if (token >= tokens) return;
+  const Room<T> room = room_of_warp<T>(rule);
+  const TokenGradient<Warp, T> gradient({}, rule, room, factor);
+  gradient.of(logits + row, chosen + token * k, places + token * k, dweights + token * k,
+              counts ? counts + token / sequence * rule.experts : nullptr, dlogits + row);
+}
+
+}  // namespace
+
+void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
+                      const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue) {
+  const std::int64_t tokens = logits.dim(0), choices = rule.sequence * rule.chosen;
+  if (tokens == 0) return;
+  const TokenRule token_rule(rule);
+  std::optional<Scratch<std::int64_t>> counts;
+  if (rule.balance > 0) {
+    const std::int64_t all = tokens / rule.sequence * rule.experts;
+    counts.emplace(all, queue);
+    check(cudaMemsetAsync(counts->get(), 0, static_cast<std::size_t>(all) * sizeof(std::int64_t), stream_of(queue)));
+    launch(count_choices, {quotient_up(chosen.count(), threads), threads}, queue, data<std::int32_t>(chosen), chosen.count(),
+           choices, rule.experts, counts->get());
+  }
+  visit_logits(logits, [&]<class T>(Type<T>) {
+    launch(gradient_of_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits),
+           data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts ? counts->get() : nullptr,
+           rule.sequence, factor, tokens, data<T>(dlogits));
+  });
+}
+
+}  // namespace chorale::cuda
