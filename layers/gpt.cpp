@@ -7,6 +7,7 @@
 #include "layers/attention.hpp"
 #include "layers/embedding.hpp"
 #include "layers/experts.hpp"
+#include "layers/head_norm.hpp"
 #include "layers/linear.hpp"
 #include "layers/recompute.hpp"
 #include "layers/residual.hpp"
@@ -66,6 +67,10 @@ class Builder {
                                      .cut = Linear::Cut::columns,
                                      .block = (queries + 2) * d,
                                      .bias = !s_.llama()}));
+    if (s_.qk_norm)
+      body->add(std::make_unique<HeadNorm>(
+          name, HeadNorm::Options{
+                    .groups = groups, .all_groups = s_.groups, .queries = queries, .width = d, .epsilon = s_.epsilon}));
     body->add(std::make_unique<Attention>(name + ".core", core));
     body->add(linear(name + ".out", {.inputs = s_.heads * d,
                                      .outputs = s_.width,
@@ -139,7 +144,7 @@ SumSite site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens
   const std::int64_t leaf = Context::leaf_of(shape.sequence), leaves = (tokens + leaf - 1) / leaf;
   return {.name = p.name + " gradient",
           .sum = p.sum,
-          .addends = p.sum == SumOf::weight_gradients ? leaves : tokens + (p.tied ? leaves : 0)};
+          .addends = p.sum == SumOf::weight_gradients ? leaves : tokens * p.uses + (p.tied ? leaves : 0)};
 }
 
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens) {

@@ -2,6 +2,7 @@
 //
 //   ids ─ embedding ─ block.0 ─ … ─ block.L−1 ─ norm ─ head ─ losses
 //   block:  x + attention: norm, qkv, core, out      then      x + mlp: norm, up, activation, down, or norm, experts
+//           Qwen3 normalizes the heads between qkv and core
 //
 // A model is one list of layers, so a strategy can split it into stages or units.
 #pragma once
@@ -30,7 +31,7 @@ struct Model {
 Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {}, const Share& experts = {});
 
 // The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
-// step's global batch; each adds at most one addend.
+// step's global batch; each adds at most one addend, to a norm of heads one per head.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);

@@ -31,12 +31,14 @@ struct Parameter {
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;  // true: uncut, and applied to this rank's rows of the residual stream: norms, residual
-                           // biases, position table
-  bool tied = false;       // true: the embedding table, which the head reads too
-  bool multiplies = true;  // for counting flops: true for matrices and vectors, false for tables of looked-up rows
-  double active =
-      1;  // for counting flops: the share of the tokens that it multiplies: k/E for an expert, unless its routing is forced
+  bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream: norms, residual
+                                 // biases, position table
+  bool of_heads = false;         // true: uncut, and applied to this rank's heads: norms of queries and keys
+  std::int64_t uses = 1;         // how often a token of the batch uses it: the heads that a norm of heads is applied to
+  bool tied = false;             // true: the embedding table, which the head reads too
+  bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
+  double active = 1;             // for counting flops: the share of the tokens that it multiplies: k/E for an expert, unless
+                                 // its routing is forced
   bool after_attention = false;  // for counting flops: true for attention's output matrix, with which attention's own
                                  // products are counted
 

@@ -15,7 +15,8 @@ namespace chorale {
 
 std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const {
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
-  const std::int64_t norms = llama() ? 2 * h : 4 * h, biases = llama() ? 0 : qkv_columns() + h;
+  const std::int64_t norms = (llama() ? 2 * h : 4 * h) + (qk_norm ? 2 * head_width() : 0),
+                     biases = llama() ? 0 : qkv_columns() + h;
   const std::int64_t column = (gates() + 1) * h;  // of an MLP's two matrices, per column of its activation
   if (!has_experts(block)) return attention + norms + biases + column * ffn + (llama() ? 0 : ffn + h);
   const std::int64_t each = active ? experts.chosen : experts.count;
@@ -29,13 +30,13 @@ std::int64_t ModelShape::count_parameters(bool active) const {
 }
 
 double ModelShape::flops_per_token(std::int64_t block) const {
-  return 6.0 * static_cast<double>(block_parameters(block, true) + sequence * width);
+  return 6.0 * static_cast<double>(block_parameters(block, true) + sequence * heads * head_width());
 }
 
 double ModelShape::flops_per_token() const {
   const std::int64_t positions = llama() ? 0 : sequence * width, looked_up = tied ? 0 : vocabulary * width;
   return 6.0 * static_cast<double>(active_parameters() - positions - looked_up) +
-         6.0 * static_cast<double>(layers * sequence * width);
+         6.0 * static_cast<double>(layers * sequence * heads * head_width());
 }
 
 // The nearest legal number of heads for this width, or 0. An even number is preferred: two tensor ranks can share it.
@@ -110,7 +111,9 @@ void ModelShape::check() const {
                                     {"seq-length", sequence},
                                     {"vocabulary", vocabulary}})
     if (value < 1) refuse("a model's sizes must be positive", fmt::format("{} is {}", name, value), "make it 1 or more");
-  if (width % heads != 0)
+  if (head < 0)
+    refuse("a head's width is negative", fmt::format("kv-channels is {}", head), "use 0 for hidden-size / heads");
+  if (head == 0 && width % heads != 0)
     refuse("heads do not divide the width",
            fmt::format("hidden-size {} is not a multiple of num-attention-heads {}", width, heads),
            heads_that_fit(*this) > 0 ? fmt::format("try --num-attention-heads {}", heads_that_fit(*this))
@@ -122,7 +125,10 @@ void ModelShape::check() const {
            "each group of heads shares one key and value: use a divisor of the heads");
   if (llama() && head_width() % 2 != 0)
     refuse("rotary positions need an even head width", fmt::format("the head width is {}", head_width()),
-           "choose hidden-size and heads so that hidden-size / heads is even");
+           "choose hidden-size and heads so that hidden-size / heads is even, or an even --kv-channels");
+  if (qk_norm && !llama())
+    refuse("only the Llama family can normalize queries and keys", fmt::format("qk-layernorm is true, family is {}", family),
+           "use --family llama, or leave out --qk-layernorm");
   if (!(dropout >= 0 && dropout < 1))
     refuse("dropout must be at least 0 and less than 1", fmt::format("dropout is {}", dropout), "use a value such as 0.1");
   check_experts(*this);

@@ -6,6 +6,7 @@
 //   block.0.attention.norm.gain [h]  .norm.shift [h]
 //   block.0.attention.qkv.weight [h, groups·(queries+2)·d]  .qkv.bias     columns: [group][queries q | k | v][d]
 //   block.0.attention.out.weight [heads·d, h]  .out.bias
+//   block.0.attention.query_norm.gain [d]  .key_norm.gain [d]             if queries and keys are normalized
 //   block.0.mlp.norm.gain  .norm.shift
 //   block.0.mlp.up.weight [h, f]  .up.bias                                Llama: [h, 2f], columns [unit][gate | up][f/units]
 //   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
@@ -55,11 +56,13 @@ struct ModelShape {
   double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
   bool tied = true;
   Experts experts = {};
+  std::int64_t head = 0;  // width of a head; 0: width / heads
+  bool qk_norm = false;   // an RMSNorm of every query and key head, before the rotation; Llama only
 
   bool operator==(const ModelShape&) const = default;
   bool llama() const { return family == "llama"; }
   std::int64_t queries() const { return heads / groups; }
-  std::int64_t head_width() const { return width / heads; }
+  std::int64_t head_width() const { return head > 0 ? head : width / heads; }
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
   // Shards of the MLP are whole units of ffn / units columns.
   std::int64_t units() const { return units_of(ffn); }
@@ -76,8 +79,8 @@ struct ModelShape {
 
   std::int64_t parameters() const { return count_parameters(false); }
   std::int64_t active_parameters() const { return count_parameters(true); }  // without the experts that a token skips
-  // Flops of the forward and backward pass of one token: 6·(active parameters − tables that are only looked up) + 6·L·s·h,
-  // where L is the number of layers. Of E experts, k are active.
+  // Flops of the forward and backward pass of one token: 6·(active parameters − tables that are only looked up) +
+  // 6·L·s·heads·d, where L is the number of layers. Of E experts, k are active.
   double flops_per_token() const;
   double flops_per_token(std::int64_t block) const;  // of one block
   void check() const;                                // throws a usage error for an invalid shape

@@ -76,10 +76,11 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
     bucket.group = &mesh.along(bucket.cut_among);
     if (Axis& others = mesh.along(copied & ~bucket.cut_among); others.size() > 1) bucket.other_shards = &others;
     if (stages.size() > 1) bucket.stages = &mesh.ends();
-    std::stable_partition(parameters.begin(), parameters.end(), [](const ParameterPointer& p) { return p->of_stream; });
+    const auto further = [&, copied = copied](const ParameterPointer& p) { return summed_over(*p, layout) & ~copied; };
+    std::ranges::stable_partition(parameters, [&](const ParameterPointer& p) { return further(p) != 0; });
     for (const ParameterPointer& p : parameters) {
       const std::int64_t elements = elements_of(p->local_shape());
-      if (Axis& more = mesh.along(summed_over(*p, layout) & ~copied); more.size() > 1) {
+      if (Axis& more = mesh.along(further(p)); more.size() > 1) {
         const bool goes_on = !bucket.sums.empty() && bucket.sums.back().group == &more &&
                              bucket.sums.back().first + bucket.sums.back().count == bucket.count;
         if (!goes_on) bucket.sums.push_back({bucket.count, 0, &more});

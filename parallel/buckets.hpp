@@ -1,6 +1,6 @@
 // A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one
 // collective call reduces or gathers many of them. At construction, parameters are assigned to buckets in the order of the
-// backward pass, in which gradients become ready. Within a bucket, the parameters `of_stream` (parameter.hpp) come first.
+// backward pass, in which gradients become ready. Within a bucket, the parameters with `sums` (see below) come first.
 // Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes that divide
 // the batch.
 //
@@ -8,7 +8,7 @@
 // rank of the group has one shard: a block of equal size, which may begin inside a tensor.
 //
 //   bucket   │ gain │ bias │ weight ··············· │ pad │        N = 4:  │ shard 0 │ shard 1 │ shard 2 │ shard 3 │
-//             of_stream                                                      cut without regard to the tensors
+//             with sums                                                      cut without regard to the tensors
 //
 // Without ZeRO and with ZeRO-1, a rank stores whole buckets of values and gradients. With ZeRO-2, the rank stores whole
 // buckets of values and its shards of the gradients; with ZeRO-3, its shards of values and gradients. After the
@@ -33,13 +33,13 @@ struct Bucket {
     // tied table.
     bool counts;
   };
-  // Elements whose gradients are first summed over other ranks, before the sum over Bucket::group. Under sequence
-  // parallelism these are the elements of parameters `of_stream`; otherwise there are none.
+  // Elements whose gradients are first summed over other ranks, before the sum over Bucket::group: those of parameters
+  // `of_heads` and, under sequence parallelism, of those `of_stream` (parameter.hpp).
   struct Sum {
     std::int64_t first, count;  // elements [first, first + count) of the bucket
     Axis* group;                // the ranks of this sum: the tensor-parallel ranks
   };
-  std::vector<Place> places;  // the parameters in the bucket, those `of_stream` first
+  std::vector<Place> places;  // the parameters in the bucket, those with `sums` first
   std::int64_t count = 0;     // elements in the bucket, padding included
   AxisSet cut_among = 0;      // the axes of `group`
   Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO each of them owns a shard

@@ -15,15 +15,15 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
 }
 
 // Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
-// summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Under sequence
-// parallelism, a parameter `of_stream` is also summed over the axes that divide the width. Axes of size 1 cut nothing, so
-// without expert ranks the experts' parameters are in the dense grid.
+// summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Parameters
+// `of_heads` and, under sequence parallelism, those `of_stream` are also summed over the axes that divide the width. Axes of
+// size 1 cut nothing, so without expert ranks the experts' parameters are in the dense grid.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
   const AxisSet cut = layout.divided(set_of(axes, p.cut_by));
   p.cut_by = names_of(axes, cut);
   AxisSet sum = holding_copies(axes, grid_of(axes, cut)) & ~cut;
-  if (p.of_stream && layout.sequence) sum |= dividing(axes, Divides::width);
+  if (p.of_heads || (p.of_stream && layout.sequence)) sum |= dividing(axes, Divides::width);
   p.summed_over = names_of(axes, sum);
   p.stages = p.tied ? end_stages(layout) : std::vector{stage};
   if (p.tied) p.multiplies = ends;  // only the stage with the head multiplies by the tied table
@@ -45,7 +45,8 @@ Share share_of_experts(const Mesh& mesh) {
 
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
   const double h = static_cast<double>(shape.width), head = h * static_cast<double>(shape.vocabulary);
-  const double attention = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width() + shape.sequence);
+  const double attention = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width()) +
+                           static_cast<double>(shape.heads * shape.head_width() * shape.sequence);
   std::vector<double> costs;
   for (std::int64_t block = 0; block < shape.layers; ++block) {
     const std::int64_t columns = (shape.gates() + 1) * shape.active_ffn(block);

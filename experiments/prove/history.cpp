@@ -125,7 +125,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
       break;
     }
     const AxisSet cut = layout.divided(set_of(axes, p->cut_by)), copies = holding_copies(axes, grid_of(axes, cut)) & ~cut;
-    if (layout.sequence && p->of_stream) add_call(sums, layout, width, "all_reduce");
+    if (p->of_heads || (layout.sequence && p->of_stream)) add_call(sums, layout, width, "all_reduce");
     add_call(sums, layout, copies & shards, "reduce_scatter");
     add_call(sums, layout, copies & ~shards, "all_reduce");
     if (p->tied && end_stages(layout).size() > 1) sums.emplace_back("ends all_reduce");

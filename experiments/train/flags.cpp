@@ -41,6 +41,8 @@ const ShapeOption shape_options[] = {
     {"norm-epsilon", [](const ModelShape& s) { return fmt::format("{}", s.epsilon); }},
     {"rotary-base", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.rotary_base) : ""; }},
     {"untie-embeddings", [](const ModelShape& s) { return std::string(s.tied ? "false" : "true"); }},
+    {"kv-channels", [](const ModelShape& s) { return std::to_string(s.head); }},
+    {"qk-layernorm", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.qk_norm) : ""; }},
     {"num-experts", [](const ModelShape& s) { return std::to_string(s.experts.count); }},
     {"moe-router-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen); }},
     {"moe-ffn-hidden-size", [](const ModelShape& s) { return of_experts(s, &Experts::ffn); }},
@@ -126,6 +128,9 @@ void Flags::declare(Options& o) {
   o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
   o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
+  o.add("kv-channels", shape_.head, "width of a head; 0: hidden-size / num-attention-heads").range(0, 1e5);
+  o.add("qk-layernorm", shape_.qk_norm, "an RMSNorm of every query and key head, before the rotation, as in Qwen3")
+      .only_with("family", {"llama"});
   o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
   o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
   o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");

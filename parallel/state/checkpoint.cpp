@@ -122,6 +122,8 @@ void Checkpoint::require_model(const ModelShape& here) const {
         {"epsilon", fmt::format("{}", m.epsilon)},
         {"rotary_base", fmt::format("{}", m.rotary_base)},
         {"tied", fmt::format("{}", m.tied)},
+        {"head width", fmt::format("{}", m.head_width())},
+        {"norms of queries and keys", fmt::format("{}", m.qk_norm)},
         {"number of experts", fmt::format("{}", m.experts.count)},
         {"chosen experts", fmt::format("{}", m.experts.chosen)},
         {"experts' ffn", fmt::format("{}", m.experts.ffn)},

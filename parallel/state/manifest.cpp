@@ -22,7 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
                                                 groups, chosen_groups, capacity, balance, z, routing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary,
-                                                dropout, epsilon, rotary_base, tied, experts)
+                                                dropout, epsilon, rotary_base, tied, experts, head, qk_norm)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,
                                    config)
 

@@ -17,6 +17,7 @@
 #include "src/math/cross_entropy.hpp"
 #include "src/math/dropout.hpp"
 #include "src/math/embedding.hpp"
+#include "src/math/heads.hpp"
 #include "src/math/norm.hpp"
 #include "src/math/numerics.hpp"
 #include "src/math/optimizer_steps.hpp"
@@ -53,6 +54,7 @@ struct DeviceKernels {
   decltype(&chorale::gather_rows) gather_rows;
   decltype(&chorale::add_positions) add_positions;
   decltype(&chorale::rotate) rotate;
+  decltype(&chorale::copy_heads) copy_heads;
   decltype(&chorale::row_maxima) row_maxima;
   decltype(&chorale::target_logits) target_logits;
   decltype(&chorale::token_losses) token_losses;

@@ -70,6 +70,17 @@ TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
     }
 }
 
+TEST_CASE("with groups, drops, a shared expert and both losses at once, the gradients of experts are slopes too") {
+  ModelShape shape = one_block("llama");
+  shape.head = 8, shape.qk_norm = true;
+  shape.experts = {.count = 6, .chosen = 2, .ffn = 8, .shared_ffn = 10, .score = "sigmoid", .scale = 2.5};
+  shape.experts.groups = 3, shape.experts.chosen_groups = 2, shape.experts.capacity = 0.6;
+  shape.experts.balance = 0.7, shape.experts.z = 0.3;
+  SmallModel m(shape, DType::f64, 3);
+  m.more_loss = [&](const Tensor& logits) { return router_losses(logits, rule_of(shape)); };
+  check_gradients(m);
+}
+
 // Equal logits: every token chooses the first experts, and all other experts have no rows.
 TEST_CASE("all tokens may choose the same expert") {
   for (const double capacity : {0.0, 1.0}) {

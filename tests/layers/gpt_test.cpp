@@ -26,6 +26,7 @@ TEST_CASE("the gradient of every parameter is the slope of the loss") {
   check_gradients(with_dropout(small_gpt()), 1);
   check_gradients(small_llama(), 2);
   check_gradients(with_dropout(small_llama()), 1);
+  check_gradients(small_qwen(), 2);
 }
 
 TEST_CASE("the gradients of the presets whose names begin with tiny are slopes of the loss") {
@@ -37,7 +38,7 @@ TEST_CASE("the gradients of the presets whose names begin with tiny are slopes o
 }
 
 TEST_CASE("f32 and 16-bit types compute the same model as f64") {
-  for (const ModelShape& shape : {small_gpt(), with_dropout(small_llama())}) {
+  for (const ModelShape& shape : {small_gpt(), with_dropout(small_llama()), small_qwen()}) {
     SmallModel reference(shape, DType::f64, 3);
     const double loss = reference.forward_backward();
     double whole = 0;
@@ -72,7 +73,7 @@ TEST_CASE("the published activation bytes are those of one rank") {
 
 TEST_CASE("recomputing activations changes no bit of the loss and the gradients, and keeps fewer bytes") {
   for (const ModelShape& shape :
-       {with_dropout(small_gpt()), with_dropout(small_llama()), small_moe(), with_drops(small_moe())}) {
+       {with_dropout(small_gpt()), with_dropout(small_llama()), small_qwen(), small_moe(), with_drops(small_moe())}) {
     SmallModel kept(shape, DType::f32, 3);
     const double loss = kept.forward_backward();
     for (const Remake remake : {Remake::selective, Remake::full}) {
@@ -85,7 +86,7 @@ TEST_CASE("recomputing activations changes no bit of the loss and the gradients,
 }
 
 TEST_CASE("activations take the bytes that the layers declare") {
-  for (const ModelShape& shape : {small_gpt(), small_llama(), with_dropout(small_gpt()), small_moe()})
+  for (const ModelShape& shape : {small_gpt(), small_llama(), small_qwen(), with_dropout(small_gpt()), small_moe()})
     for (const DType type : {DType::f32, DType::bf16, DType::f64})
       for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
         SmallModel m(shape, type, 3, remake);
@@ -141,7 +142,7 @@ TEST_CASE("a built model has as many parameters as its shape declares") {
 }
 
 TEST_CASE("in phantom memory, a model accounts for the activation bytes of a real model") {
-  for (const ModelShape& shape : {small_gpt(), small_moe()}) {
+  for (const ModelShape& shape : {small_gpt(), small_qwen(), small_moe()}) {
     PhantomMemory nowhere;
     Ledger ledger;
     Allocator allocator(nowhere, ledger);

@@ -117,6 +117,12 @@ inline ModelShape small_llama() {
   s.tied = false;
   return s;
 }
+// Queries and keys are normalized, and all heads together are wider than the residual stream.
+inline ModelShape small_qwen() {
+  ModelShape s = small_llama();
+  s.head = 12, s.qk_norm = true;
+  return s;
+}
 // Every second block has 6 experts, of which a token chooses 2, and a shared one.
 inline ModelShape small_moe() {
   ModelShape s = small_llama();

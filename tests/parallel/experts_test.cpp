@@ -165,7 +165,8 @@ const Variation variations[] = {
     {"one expert per token, in every block", [](TrainingOptions& o) { o.shape.experts.chosen = o.shape.experts.every = 1; }},
     {"the naive reducer", [](TrainingOptions& o) { o.reducer = "naive"; }},
     {"buckets of one tensor", [](TrainingOptions& o) { o.bucket_bytes = 1; }},
-    {"llama", [](TrainingOptions& o) { o.shape.family = "llama", o.shape.tied = false; }},
+    {"llama with norms of queries and keys",
+     [](TrainingOptions& o) { o.shape.family = "llama", o.shape.tied = false, o.shape.qk_norm = true; }},
 };
 
 TEST_CASE("training with divided experts has the same bits, whatever the other options are", "[threads]") {

@@ -73,6 +73,12 @@ const Variation variations[] = {
        o.shape.groups = 3;
        o.shape.tied = false;
      }},
+    {"norms of queries and keys, heads wider together than the model",
+     {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.tp2.z2", "dp1.tp3.pp2.zb-h1"},
+     [](TrainingOptions& o) {
+       o.shape.family = "llama";
+       o.shape.groups = 3, o.shape.head = 10, o.shape.qk_norm = true;
+     }},
     {"llama, tied", {"dp2.tp3.sp", "dp1.tp3.pp2.sp", "dp2.pp2.z2"}, [](TrainingOptions& o) { o.shape.family = "llama"; }},
     {"several micro-batches",
      {"dp2.tp2.z1", "dp3.z2", "dp2.tp2.z3.sp", "dp1.tp2.pp2", "dp6"},

@@ -289,7 +289,7 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
   for (const char* kind : {"gpt2", "llama", "experts", "experts by zipf"})
     for (const int world : {1, 2, 4, 6, 8}) {
       ModelShape shape = request_for({}, "ring").options.shape;
-      if (std::string(kind) == "llama") shape.family = "llama", shape.tied = false;
+      if (std::string(kind) == "llama") shape.family = "llama", shape.tied = false, shape.head = 10, shape.qk_norm = true;
       if (std::string(kind).starts_with("experts"))
         shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
       if (std::string(kind) == "experts by zipf") shape.experts.routing = "zipf";

@@ -70,6 +70,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .gather_rows = cuda::gather_rows,
       .add_positions = cuda::add_positions,
       .rotate = cuda::rotate,
+      .copy_heads = cuda::copy_heads,
       .row_maxima = cuda::row_maxima,
       .target_logits = cuda::target_logits,
       .token_losses = cuda::token_losses,

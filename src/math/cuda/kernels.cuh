@@ -17,6 +17,7 @@ decltype(chorale::add_rows) add_rows;
 decltype(chorale::gather_rows) gather_rows;
 decltype(chorale::add_positions) add_positions;
 decltype(chorale::rotate) rotate;
+decltype(chorale::copy_heads) copy_heads;
 decltype(chorale::row_maxima) row_maxima;
 decltype(chorale::target_logits) target_logits;
 decltype(chorale::token_losses) token_losses;

@@ -1,5 +1,6 @@
 #include "src/math/embedding.hpp"
 
+#include "src/math/heads.hpp"
 #include "tests/math/cuda/gpu.hpp"
 
 using namespace chorale;
@@ -28,4 +29,20 @@ TEST_CASE("device: gathered rows, learned and rotary positions match the host's"
         const Tensor x = desk.random({12, 2 * 4 * width}, dtype);
         gpu.compare({x}, 0, [&](const auto& t, const Queue& queue) { rotate(t[0], rotary, tokens, back, queue); });
       }
+}
+
+TEST_CASE("device: heads are copied out of rows and back as on the host", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  for (const DType dtype : floating_dtypes)
+    for (const std::int64_t width : {1, 6, 16, 40})
+      for (const SomeHeads heads :
+           {SomeHeads{2, 5, 0, 3, width}, SomeHeads{2, 5, 3, 1, width}, SomeHeads{3, 2, 1, 1, width}})
+        for (const bool back : {false, true}) {
+          INFO(name_of(dtype) << " width " << width << ", heads " << heads.first << " and on, back " << back);
+          Desk desk;
+          const Tensor x = desk.random({7, heads.units * heads.heads * width}, dtype);
+          const Tensor rows = desk.random({7 * heads.units * heads.count, width}, dtype);
+          gpu.compare({x, rows}, 0, [&](const auto& t, const Queue& queue) { copy_heads(t[0], heads, t[1], back, queue); });
+        }
 }

@@ -55,7 +55,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
 TEST_CASE("tokens read one by one or in pieces have nearly the logits of a training pass") {
   ModelShape forced = small_moe();
   forced.experts.routing = "zipf";  // a token's experts follow from its position in the whole text
-  for (const ModelShape& shape : {small_gpt(), small_llama(), small_moe(), forced}) {
+  for (const ModelShape& shape : {small_gpt(), small_llama(), small_qwen(), small_moe(), forced}) {
     Reader r(shape);
     Context c = r.m.context();
     c.training = false;

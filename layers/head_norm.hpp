@@ -1,0 +1,43 @@
+// An RMSNorm of every query and every key (Qwen3), between the matrix that makes them and the rotation. All query heads
+// share one gain, all key heads another; values pass unchanged. The norm of a head depends on this head only, so a tensor
+// rank normalizes its own heads. The gradient of a gain is summed over the heads of all tensor ranks.
+//
+//   qkv [T, groups·(queries+2)·d] ─┬─ q q k ─ norm ─┬─ qkv, in place
+//                                  └─── v ──────────┘
+//
+// For the backward pass the layer keeps copies of the queries and keys, and two numbers per head.
+#pragma once
+#include <array>
+
+#include "layers/layer.hpp"
+#include "src/math/heads.hpp"
+
+namespace chorale {
+
+class HeadNorm final : public Layer {
+ public:
+  struct Options {
+    std::int64_t groups, all_groups;  // groups of heads here, and on all tensor ranks together
+    std::int64_t queries, width;      // query heads of a group; width of a head
+    double epsilon;
+  };
+  // attention: the name of the branch, with which the names of the gains begin.
+  HeadNorm(const std::string& attention, const Options& options);
+
+  const std::string& name() const override { return name_; }
+  Tensor forward(const Tensor& qkv, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  struct Kind {
+    SomeHeads heads;
+    ParameterPointer gain;
+  };
+  std::string name_;
+  double epsilon_;
+  std::array<Kind, 2> kinds_;  // queries, keys
+};
+
+}  // namespace chorale
