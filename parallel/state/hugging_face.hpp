@@ -5,6 +5,10 @@
 //   GPT-2   c_attn      [h, 3h]    columns [q | k | v][head][d]        ours: [head][q | k | v][d]
 //   Llama   q_proj …    [out, in]  one tensor each, rows [head][d]     ours: [in, out], columns [group][queries | k | v][d]
 //           gate_proj … [f, h]     one tensor each                     ours: [h, 2f], columns [unit][gate | up][f/units]
+//   experts w1, w2, w3 (Mixtral) or gate_proj, up_proj, down_proj (Qwen3-MoE) per expert, like an MLP of Llama
+//           gate_up_proj [E, 2f, h], down_proj [E, h, f]: all experts joined, which newer versions can write; import only
+//
+// Qwen3 is Llama with norms of queries and keys (ModelShape::qk_norm).
 //
 // Export and import use the same table of names. A model that is exported and imported again is the same bit for bit.
 #pragma once
@@ -27,9 +31,18 @@ struct Renamed {
   Shape shape_ours;  // the shape of our tensor
   bool transposed = false;
   std::vector<std::int64_t> columns = {};
+  // Another form in which files may have this tensor: the elements from `first` on of a larger one. No name: there is none.
+  struct Joined {
+    std::string name;
+    Shape shape;
+    std::int64_t first = 0;
+  } joined = {};
 };
 
 std::vector<Renamed> names_of(const ModelShape& shape);  // a usage error if Hugging Face has no such model
+
+// "gpt2", "llama", "qwen3", "mixtral" or "qwen3_moe"; a usage error if Hugging Face has no such model.
+std::string model_type_of(const ModelShape& shape);
 
 // Usage errors for families and options that this program does not support.
 ModelShape shape_of_config(const std::string& config_json, const std::string& path);
@@ -61,6 +74,7 @@ class HuggingFaceModel {
     Renamed name;
     const safetensors::File* file;
     const safetensors::Entry* entry;
+    std::int64_t first;  // the piece begins at this element of the entry
   };
   const std::vector<Piece>& pieces(const std::string& ours) const;
 

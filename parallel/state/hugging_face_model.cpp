@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -76,8 +77,11 @@ bool beside(const std::string& name, const ModelShape& shape) {
 void require_room_for(const ModelShape& s, const std::vector<safetensors::File>& files, const fs::path& folder) {
   std::int64_t bytes = 0;
   for (const safetensors::File& file : files) bytes += file.bytes();
-  const __int128 least =
-      static_cast<__int128>(s.vocabulary) * s.width + static_cast<__int128>(s.layers) * s.width * (s.width + s.ffn);
+  const auto [vocabulary, h, layers] = std::array<__int128, 3>{s.vocabulary, s.width, s.layers};
+  const std::int64_t with_experts = s.expert_blocks();
+  const __int128 columns = layers * s.heads * s.head_width() + (layers - with_experts) * s.ffn +
+                           static_cast<__int128>(with_experts) * s.experts.count * s.experts.ffn;
+  const __int128 least = h * (vocabulary + columns);
   if (least > bytes)
     refuse_model(folder, fmt::format("a model of {} layers, width {} and ffn {} does not fit into {} bytes", s.layers,
                                      s.width, s.ffn, bytes));
@@ -175,24 +179,27 @@ ModelShape shape_of_folder(const fs::path& folder) {
 
 HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
     : folder_(folder), shape_(shape_of_folder(folder)), files_(files_of(folder)) {
-  auto found = tensors_in(files_, shape_, folder);
+  const auto found = tensors_in(files_, shape_, folder);
   require_room_for(shape_, files_, folder);
+  std::set<std::string> used;
   for (const Renamed& name : names_of(shape_)) {
-    const auto there = found.find(name.theirs);
+    const bool joined = !found.contains(name.theirs) && found.contains(name.joined.name);
+    const auto there = found.find(joined ? name.joined.name : name.theirs);
     if (there == found.end()) refuse_model(folder, fmt::format("the tensor \"{}\" is missing", name.theirs));
     const auto [file, entry] = there->second;
-    if (entry->shape != name.shape || !is_floating(entry->dtype))
+    if (const Shape& expected = joined ? name.joined.shape : name.shape;
+        entry->shape != expected || !is_floating(entry->dtype))
       refuse_model(folder,
                    fmt::format("the tensor \"{}\" has shape {} and type {}, expected shape {} and a floating-point type",
-                               name.theirs, to_string(entry->shape), name_of(entry->dtype), to_string(name.shape)));
+                               there->first, to_string(entry->shape), name_of(entry->dtype), to_string(expected)));
     std::vector<Piece>& pieces = pieces_[name.ours];
     if (!pieces.empty() && pieces.front().entry->dtype != entry->dtype)
       refuse_model(folder, fmt::format("the parts of \"{}\" have different types", name.ours));
-    pieces.push_back({name, file, entry});
-    found.erase(there);
+    pieces.push_back({name, file, entry, joined ? name.joined.first : 0});
+    used.insert(there->first);
   }
-  if (!found.empty())
-    refuse_model(folder, fmt::format("the tensor \"{}\" does not belong to this model", found.begin()->first));
+  for (const auto& [name, there] : found)
+    if (!used.contains(name)) refuse_model(folder, fmt::format("the tensor \"{}\" does not belong to this model", name));
 }
 
 const std::vector<HuggingFaceModel::Piece>& HuggingFaceModel::pieces(const std::string& ours) const {
@@ -215,7 +222,8 @@ void HuggingFaceModel::read(const std::string& ours, const Shape& shape, const P
       require(static_cast<std::int64_t>(target.size()) == whole.count * size_of(piece.entry->dtype),
               "the target of {} elements of \"{}\" has {} bytes, which is not the size of these elements", whole.count, ours,
               target.size());
-      copy_part<sizeof(Element)>(piece.name, whole, piece.file->data(*piece.entry).data(), target.data());
+      const std::byte* const theirs = piece.file->data(*piece.entry).data() + piece.first * size_of(piece.entry->dtype);
+      copy_part<sizeof(Element)>(piece.name, whole, theirs, target.data());
     });
   }
 }

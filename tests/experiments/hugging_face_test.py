@@ -108,17 +108,40 @@ class HuggingFace(unittest.TestCase):
                 self.train("--config", f"{run}/config.toml", "--load", run, "--train-iters", "2")
                 self.done("export", "--load", run, "--out", f"{self.folder}/{preset}-short")
 
-    def test_ranks_that_read_their_parts_train_as_one(self):
-        model = self.model("--preset", "tiny", "--num-layers", "2")
+    def check_layouts(self, model, layouts):
         losses = {}
-        for count, layout in ((1, "dp1"), (4, "tp4"), (4, "dp2.tp2.z3"), (4, "pp2.dp2.z1")):
-            folder = f"{self.folder}/{layout}"
+        for count, layout in ((1, "dp1"), *layouts):
+            folder = f"{self.folder}/{os.path.basename(model)}-{layout}"
             result = ranks(count, chorale, "train", *short, "--numerics", "exact", "--load-hf", model, "--train-iters", "2",
                            "--layout", layout, "--run-dir", folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             with h5py.File(f"{folder}/latest/run.h5") as file:
                 losses[layout] = list(file["train/loss"])
         self.assertEqual(len({str(of_layout) for of_layout in losses.values()}), 1, losses)
+
+    def test_ranks_that_read_their_parts_train_as_one(self):
+        self.check_layouts(self.model("--preset", "tiny", "--num-layers", "2"),
+                           ((4, "tp4"), (4, "dp2.tp2.z3"), (4, "pp2.dp2.z1")))
+
+    def test_ranks_that_read_their_experts_train_as_one(self):
+        for name, words, says in (("mixtral", ["--expert-interval", "1"], "a mixtral model"),
+                                  ("qwen", ["--qk-layernorm", "--kv-channels", "16", "--moe-router-pre-softmax"],
+                                   "a qwen3_moe model")):
+            run = self.train("--preset", "tiny-moe", "--num-layers", "2", "--moe-shared-expert-intermediate-size", "0",
+                             *words, "--train-iters", "1")
+            model = f"{self.folder}/{name}"
+            self.assertIn(says, self.done("export", "--load", run, "--out", model).stderr)
+            self.check_layouts(model, ((4, "dp2.tp2.ep2"), (2, "dp2.ep2.z3"), (4, "pp2.dp2.ep2.z1")))
+            begun = self.train("--load-hf", model, "--train-iters", "1")
+            config = self.config_of(begun)
+            self.assertEqual((config["num-experts"], config["qk-layernorm"], config["kv-channels"]),
+                             ("4", "true", "16") if name == "qwen" else ("4", "false", "0"))
+
+    def test_a_model_with_a_shared_expert_is_not_exported(self):
+        run = self.train("--preset", "tiny-moe", "--num-layers", "2", "--train-iters", "1")
+        self.refused("export", "--load", run, "--out", f"{self.folder}/m", says=["Hugging Face has no such model",
+                                                                                "shared-expert-intermediate-size 32"])
+        self.assertFalse(os.path.exists(f"{self.folder}/m"))
 
     # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of them, four times: the values, gradients
     # and two moments. If a rank read all weights, it would need 49 MiB more, and as much again for the pages of the mapped

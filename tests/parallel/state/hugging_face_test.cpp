@@ -7,72 +7,20 @@
 
 #include "parallel/state/stored_weights.hpp"
 #include "src/record/safetensors.hpp"
+#include "tests/parallel/state/hugging_face_shapes.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
 namespace chorale::test {
-namespace {
 
 namespace fs = std::filesystem;
 
-struct Host {
-  HostMemory memory;
-  Ledger ledger;
-  Allocator allocator{memory, ledger};
-};
-
-ModelShape small(const char* family) {
-  ModelShape shape{
-      .family = family, .layers = 2, .heads = 4, .groups = 4, .width = 8, .ffn = 12, .sequence = 5, .vocabulary = 11};
-  if (shape.llama()) shape.groups = 2, shape.tied = false, shape.epsilon = 1e-6, shape.rotary_base = 5e5;
-  return shape;
-}
-
-// The elements have arbitrary bits, some of them those of NaNs.
-NamedTensors distinct(const ModelShape& shape, DType dtype, Allocator& allocator) {
-  NamedTensors tensors;
-  std::uint64_t next = 0;
-  for (const Renamed& name : names_of(shape)) {
-    Tensor& tensor = tensors[name.ours];
-    if (tensor) continue;
-    tensor = Tensor(allocator, name.shape_ours, dtype, Category::params);
-    auto* place = static_cast<std::byte*>(tensor.slice().data);
-    for (std::int64_t i = 0; i < tensor.count(); ++i, place += size_of(dtype)) {
-      const std::uint64_t bits = ++next * 0x9E3779B97F4A7C15u >> 7;
-      std::memcpy(place, &bits, static_cast<std::size_t>(size_of(dtype)));
-    }
-  }
-  return tensors;
-}
-
-bool same_bits(const NamedTensors& a, const NamedTensors& b) {
-  if (a.size() != b.size()) return false;
-  for (const auto& [name, tensor] : a) {
-    const auto other = b.find(name);
-    if (other == b.end() || other->second.shape() != tensor.shape() || other->second.dtype() != tensor.dtype()) return false;
-    if (std::memcmp(tensor.slice().data, other->second.slice().data, static_cast<std::size_t>(tensor.bytes())) != 0)
-      return false;
-  }
-  return true;
-}
-
-float value_in(const safetensors::File& file, const std::string& name, std::int64_t row, std::int64_t column) {
-  const safetensors::Entry* entry = file.find(name);
-  REQUIRE(entry);
-  float value;
-  std::memcpy(&value, file.data(*entry).data() + (row * entry->shape.back() + column) * 4, 4);
-  return value;
-}
-
-}  // namespace
-
 TEST_CASE("a model exported to Hugging Face's format and read back has the same bits") {
   Host host;
-  for (const char* family : {"gpt2", "llama"})
+  for (ModelShape shape : all_shapes())
     for (const bool tied : {true, false})
       for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
         const TemporaryFolder folder;
-        ModelShape shape = small(family);
         shape.tied = tied;
         const NamedTensors tensors = distinct(shape, dtype, host.allocator);
         export_folder(folder / "model", shape, tensors, dtype);
@@ -176,7 +124,7 @@ TEST_CASE("an unsupported model is refused, and the error names the unsupported 
   CHECK(refusal("gpt2", "gelu_new", "gelu_pytorch_tanh") == "accepted");
   CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") ==
         "accepted");  // --dropout sets the dropout of training
-  CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2 and llama"));
+  CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2, llama, mixtral"));
   CHECK_THAT(refusal("llama", "\"silu\"", "\"gelu\""), says("hidden_act"));
   CHECK_THAT(refusal("llama", "\"attention_bias\": false", "\"attention_bias\": true"), says("attention_bias"));
   const auto rope = [&](const std::string& value) { return refusal("llama", "\"mlp_bias\"", value + ", \"mlp_bias\""); };
@@ -188,7 +136,8 @@ TEST_CASE("an unsupported model is refused, and the error names the unsupported 
     CHECK_THAT(rope(fmt::format("\"rope_scaling\": {}", scaled)), says("positions are scaled") && says("not 3.1"));
   CHECK_THAT(rope(R"("rope_parameters": {"rope_type": "yarn"})"), says("positions are scaled"));
   CHECK_THAT(rope(R"("rope_parameters": {"rope_theta": "much"})"), says("must be a number"));
-  CHECK_THAT(refusal("llama", "\"mlp_bias\"", "\"head_dim\": 64, \"mlp_bias\""), says("head_dim"));
+  CHECK_THAT(refusal("llama", "\"head_dim\": 2", "\"head_dim\": 3"), says("\"head_dim\" is 3") && says("even width"));
+  CHECK_THAT(refusal("llama", "\"head_dim\": 2", "\"head_dim\": 0"), says("a size from 1"));
   CHECK_THAT(refusal("llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"), says("must divide"));
   CHECK_THAT(refusal("llama", "{", "["), says("not a JSON object"));
   const std::string newer =
@@ -231,15 +180,6 @@ TEST_CASE("pickled weights are refused, and the error says what to do instead") 
   CHECK_THAT(refused([&] { shape_of_folder(folder / "m" / "pytorch_model.bin"); }), says("the weights are a pickle"));
   fs::remove(folder / "m" / "pytorch_model.bin");
   CHECK_THAT(refused([&] { HuggingFaceModel(folder / "m"); }), says("neither model.safetensors nor"));
-}
-
-TEST_CASE("a model with experts is not exported") {
-  Host host;
-  const TemporaryFolder folder;
-  ModelShape shape = small("llama");
-  const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
-  shape.experts = {.count = 4, .chosen = 2, .ffn = 8};
-  CHECK_THAT(refused([&] { export_folder(folder / "m", shape, tensors, DType::f32); }), says("num-experts is 4"));
 }
 
 TEST_CASE("any part of a tensor is read without the rest") {
