@@ -1,6 +1,7 @@
-// Trains ten steps of every preset whose name begins with "tiny" and writes the results, which torch_test.py compares with
-// PyTorch's. Each preset has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in Hugging
-// Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and logits).
+// Trains ten steps of every preset whose name begins with "tiny", and three steps in f64 of models with experts. It writes
+// the results, which torch_test.py compares with PyTorch's, and experiments/peers/transformers_models.py with those of
+// Hugging Face's transformers. Each model has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in
+// Hugging Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and logits).
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -30,20 +31,21 @@ NamedTensors gradients(const Training& training) {
   return all;
 }
 
-void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
+void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem::path& folder) {
   TrainingOptions o;
-  o.shape = preset.shape;
+  o.shape = shape;
+  o.compute = dtype;
   o.global_batch = 6;
   o.micro_batch = 3;
   o.rate = {.decay = "linear", .peak = 1e-3, .minimum = 1e-4, .warmup = 3, .steps = 10};
   HostMemory host;
   SystemClock clock;
   Training training(o, host, clock);
-  export_folder(folder / "start", o.shape, weights(training), DType::f32);
+  export_folder(folder / "start", o.shape, weights(training), dtype);
 
   const SyntheticLanguage language(o.shape.vocabulary, 3);
   nlohmann::json steps = nlohmann::json::array();
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < count; ++i) {
     std::vector<std::int32_t> ids, next;
     const StepResult result = training.step(
         [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
@@ -54,7 +56,7 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
           ids.insert(ids.end(), inputs.begin(), inputs.end());
           next.insert(next.end(), targets.begin(), targets.end());
         });
-    export_folder(folder / fmt::format("gradient-{}", i), o.shape, gradients(training), DType::f32);
+    export_folder(folder / fmt::format("gradient-{}", i), o.shape, gradients(training), dtype);
     steps.push_back({{"ids", ids},
                      {"targets", next},
                      {"loss", result.loss},
@@ -64,25 +66,45 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
   }
   // The logits of one more text. A generator loads the exported parameters from `end`, is given the text token by token,
   // and returns the logits after each token.
-  export_folder(folder / "end", o.shape, weights(training), DType::f32);
+  export_folder(folder / "end", o.shape, weights(training), dtype);
   Ledger ledger;
   Allocator memory(host, ledger);
-  Generator generator({.shape = o.shape}, Mesh(), host);
+  Generator generator({.shape = o.shape, .compute = dtype}, Mesh(), host);
   Log log({.level = "off"});
   StoredWeights(folder / "end", memory, log).read(generator.weights(), {});
   std::vector<std::int32_t> text(static_cast<std::size_t>(o.shape.sequence));
   language.read(999, text);
   nlohmann::json logits = nlohmann::json::array();
   for (const std::int32_t token : text) logits.push_back(generator.read({token}));
-  std::ofstream(folder / "numbers.json") << nlohmann::json{{"steps", steps},   {"decay", o.decay},     {"beta1", o.beta1},
-                                                           {"beta2", o.beta2}, {"epsilon", o.epsilon}, {"clip", o.clip},
-                                                           {"text", text},     {"logits", logits}};
+  std::ofstream(folder / "numbers.json") << nlohmann::json{
+      {"steps", steps},        {"decay", o.decay},     {"beta1", o.beta1},
+      {"beta2", o.beta2},      {"epsilon", o.epsilon}, {"clip", o.clip},
+      {"text", text},          {"logits", logits},     {"balance", o.shape.experts.balance},
+      {"z", o.shape.experts.z}};
+}
+
+// A choice of experts is not continuous: where two scores are nearly equal, f32 may choose differently from PyTorch.
+void dump_experts(const std::filesystem::path& folder) {
+  ModelShape mixtral{"llama", 2, 8, 4, 48, 96, 24, 240};
+  mixtral.tied = false;
+  mixtral.experts = {.count = 6, .chosen = 2, .ffn = 32};
+  dump(mixtral, DType::f64, 3, folder / "mixtral");
+  mixtral.experts.balance = 0.3, mixtral.experts.z = 0.05;
+  dump(mixtral, DType::f64, 3, folder / "mixtral-losses");
+  ModelShape qwen = mixtral;
+  qwen.head = 10, qwen.qk_norm = true, qwen.epsilon = 1e-6;
+  qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // one block, like theirs: no mean
+  dump(qwen, DType::f64, 3, folder / "qwen3-moe");
+  qwen.experts.before_choice = true, qwen.experts.every = 1, qwen.experts.balance = 0;
+  dump(qwen, DType::f64, 3, folder / "qwen3-moe-not-normalized");
 }
 
 TEST_CASE("steps of training for torch_test.py", "[.][torch]") {
   const std::filesystem::path folder = test::needed("TEST_FOLDER");
   for (const ModelPreset& preset : model_presets())
-    if (std::string(preset.name).starts_with("tiny") && preset.shape.experts.count == 0) dump(preset, folder / preset.name);
+    if (std::string(preset.name).starts_with("tiny") && preset.shape.experts.count == 0)
+      dump(preset.shape, DType::f32, 10, folder / preset.name);
+  dump_experts(folder);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-"""GPT-2 and Llama in PyTorch, the reference for Chorale's models. Names and shapes are those of Hugging Face's folders.
+"""GPT-2, Llama, Mixtral and Qwen3-MoE in PyTorch, the reference for Chorale's models.
+
+Names and shapes are those of Hugging Face's folders.
 
 Written from the published architectures. The parameters are the folder's tensors, unchanged, so only the exporter, which is
 tested here, converts anything.
@@ -71,7 +73,40 @@ def rotated(x, base):
     return x * cos + torch.cat([-high, low], -1) * sin
 
 
-def llama(config, p, ids):
+def experts(config, p, layer, x, routers):
+    """Every expert computes every token; the weights of those that the token did not choose are zero."""
+    mixtral = config["model_type"] == "mixtral"
+    block = layer + ("block_sparse_moe." if mixtral else "mlp.")
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    scores = x @ p[block + "gate.weight"].T
+    routers.append(scores)
+    weights, chosen = torch.softmax(scores, -1).topk(config["num_experts_per_tok"], -1)
+    if config.get("norm_topk_prob", True):
+        weights = weights / weights.sum(-1, keepdim=True)
+    weights = torch.zeros_like(scores).scatter(-1, chosen, weights)
+    y = torch.zeros_like(x)
+    for e in range(scores.shape[-1]):
+        a, b, c = (p[f"{block}experts.{e}.{name}.weight"] for name in (gate, up, down))
+        y = y + weights[..., e : e + 1] * ((F.silu(x @ a.T) * (x @ b.T)) @ c.T)
+    return y
+
+
+def balance_loss(config, scores):
+    """E·Σ f·P of each sequence of `scores`, as in docs/architecture/model.md, summed over the sequences."""
+    probabilities = torch.softmax(scores, -1)
+    chosen = probabilities.topk(config["num_experts_per_tok"], -1).indices
+    shares = F.one_hot(chosen, scores.shape[-1]).to(scores.dtype).mean((1, 2))
+    return scores.shape[-1] * (shares * probabilities.mean(1)).sum()
+
+
+def router_losses(config, routers, balance, z):
+    """What the two losses add to the summed loss."""
+    return sum(balance * scores.shape[1] * balance_loss(config, scores) + z * torch.logsumexp(scores, -1).square().sum()
+               for scores in routers)
+
+
+def llama(config, p, ids, routers):
+    """Llama, Mixtral and Qwen3-MoE. `routers` gets the router's logits of every block of experts, [sequences, tokens, E]."""
     n, groups, eps = config["num_attention_heads"], config["num_key_value_heads"], config["rms_norm_eps"]
     norm = lambda x, name: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * p[name + ".weight"]
     dense = lambda x, name: x @ p[name + ".weight"].T
@@ -80,13 +115,20 @@ def llama(config, p, ids):
         layer = f"model.layers.{i}."
         y = norm(x, layer + "input_layernorm")
         q, k, v = (heads(dense(y, f"{layer}self_attn.{w}_proj"), m) for w, m in (("q", n), ("k", groups), ("v", groups)))
+        if layer + "self_attn.q_norm.weight" in p:
+            q, k = norm(q, layer + "self_attn.q_norm"), norm(k, layer + "self_attn.k_norm")
         q, k = rotated(q, config["rope_theta"]), rotated(k, config["rope_theta"])
         k, v = (w.repeat_interleave(n // groups, 1) for w in (k, v))
         x = x + dense(joined(causal(q, k, v)), layer + "self_attn.o_proj")
         y = norm(x, layer + "post_attention_layernorm")
+        if layer + "mlp.gate_proj.weight" not in p:
+            x = x + experts(config, p, layer, y, routers)
+            continue
         x = x + dense(F.silu(dense(y, layer + "mlp.gate_proj")) * dense(y, layer + "mlp.up_proj"), layer + "mlp.down_proj")
     return norm(x, "model.norm") @ p.get("lm_head.weight", p["model.embed_tokens.weight"]).T
 
 
-def logits(config, parameters, ids):
-    return (gpt2 if config["model_type"] == "gpt2" else llama)(config, parameters, ids)
+def logits(config, parameters, ids, routers=None):
+    if config["model_type"] == "gpt2":
+        return gpt2(config, parameters, ids)
+    return llama(config, parameters, ids, [] if routers is None else routers)
