@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 
 #include "src/base/error.hpp"
 #include "src/math/onednn.hpp"
@@ -18,6 +19,23 @@ Place matrix(std::int64_t rows, std::int64_t columns, bool transposed, DType dty
       {rows, columns}, onednn::type_of(dtype), transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1}};
 }
 
+// The operands of a product.
+struct Places {
+  Place x, w, y, bias;
+
+  explicit Places(const Matmul& p)
+      : x(matrix(p.m, p.k, p.x_transposed, p.input)),
+        w(matrix(p.k, p.n, p.w_transposed, p.input)),
+        y(matrix(p.m, p.n, false, p.output)),
+        bias(p.bias ? matrix(1, p.n, false, p.input) : Place()) {}
+};
+
+// The product that is prepared: all numbers of tokens share one if the number is left open.
+Matmul prepared(Matmul p) {
+  if (p.any_tokens) (p.x_transposed ? p.k : p.m) = DNNL_RUNTIME_DIM_VAL;
+  return p;
+}
+
 dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Matmul& p) {
   dnnl::primitive_attr attributes;
   if (p.accumulate) {
@@ -25,8 +43,8 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Matmul& 
     after.append_sum();
     attributes.set_post_ops(after);
   }
-  return onednn::matmul(engine, matrix(p.m, p.k, p.x_transposed, p.input), matrix(p.k, p.n, p.w_transposed, p.input),
-                        p.bias ? matrix(1, p.n, false, p.input) : Place(), matrix(p.m, p.n, false, p.output), attributes);
+  const Places places(p);
+  return onednn::matmul(engine, places.x, places.w, places.bias, places.y, attributes);
 }
 
 bool can(const dnnl::engine& engine, DType input) {
@@ -40,35 +58,47 @@ bool can(const dnnl::engine& engine, DType input) {
 
 }  // namespace
 
-// A oneDNN primitive and its memory objects, whose pointers are set for each call.
+// A oneDNN primitive and the memory objects of its operands, whose pointers are set for each call. If the number of tokens
+// is open, each call makes these objects.
 class Matmuls::Ready {
  public:
-  Ready(const dnnl::engine& engine, const Matmul& matmul) : Ready(engine, describe(engine, matmul)) {}
+  Ready(const dnnl::engine& engine, const Matmul& matmul) : engine_(engine), primitive_(describe(engine, matmul)) {
+    if (!matmul.any_tokens) operands_.emplace(engine, matmul);
+  }
 
-  void run(const dnnl::stream& stream, const void* x, const void* w, const void* bias, void* y) {
-    const std::array<void*, 4> places{const_cast<void*>(x), const_cast<void*>(w), y, const_cast<void*>(bias)};
-    constexpr std::array<int, 4> names{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS};
-    std::array<dnnl_exec_arg_t, 4> arguments;
-    const std::size_t given = bias ? 4 : 3;
-    for (std::size_t i = 0; i < given; ++i) {
-      operands_[i].set_data_handle(places[i]);
-      arguments[i] = {names[i], operands_[i].get()};
-    }
-    // The C API is used here, because the C++ API builds a map of the arguments at each call.
-    dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(given), arguments.data()),
-        "a matrix product failed");
+  void run(const dnnl::stream& stream, const Matmul& matmul, const void* x, const void* w, const void* bias, void* y) {
+    if (operands_) return run(stream, *operands_, x, w, bias, y);
+    Operands operands(engine_, matmul);
+    run(stream, operands, x, w, bias, y);
   }
 
  private:
-  Ready(const dnnl::engine& engine, const dnnl::matmul::primitive_desc& description)
-      : primitive_(description),
-        operands_{
-            dnnl::memory(description.src_desc(), engine, nullptr), dnnl::memory(description.weights_desc(), engine, nullptr),
-            dnnl::memory(description.dst_desc(), engine, nullptr), dnnl::memory(description.bias_desc(), engine, nullptr)} {}
+  struct Operands {
+    dnnl::memory x, w, y, bias;
 
+    Operands(const dnnl::engine& engine, const Matmul& matmul) : Operands(engine, Places(matmul)) {}
+    Operands(const dnnl::engine& engine, const Places& places)
+        : x(places.x, engine, nullptr),
+          w(places.w, engine, nullptr),
+          y(places.y, engine, nullptr),
+          bias(places.bias, engine, nullptr) {}
+  };
+
+  void run(const dnnl::stream& stream, Operands& operands, const void* x, const void* w, const void* bias, void* y) {
+    const auto at = [](int name, dnnl::memory& operand, const void* place) {
+      operand.set_data_handle(const_cast<void*>(place));
+      return dnnl_exec_arg_t{name, operand.get()};
+    };
+    const std::array arguments{at(DNNL_ARG_SRC, operands.x, x), at(DNNL_ARG_WEIGHTS, operands.w, w),
+                               at(DNNL_ARG_DST, operands.y, y), at(DNNL_ARG_BIAS, operands.bias, bias)};
+    // The C API is used here, because the C++ API builds a map of the arguments at each call.
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), bias ? 4 : 3, arguments.data()),
+                            "a matrix product failed");
+  }
+
+  dnnl::engine engine_;
   dnnl::matmul primitive_;
-  std::array<dnnl::memory, 4> operands_;
+  std::optional<Operands> operands_;
 };
 
 struct Matmuls::Library {
@@ -89,9 +119,10 @@ void Matmuls::run(const Matmul& matmul, const void* x, const void* w, const void
   const onednn::Threads threads(matmul.threads);
   try {
     auto& ready = library_->ready;
-    auto found = ready.find(matmul);
-    if (found == ready.end()) found = ready.try_emplace(matmul, library_->engine, matmul).first;
-    found->second.run(library_->stream, x, w, bias, y);
+    const Matmul key = prepared(matmul);
+    auto found = ready.find(key);
+    if (found == ready.end()) found = ready.try_emplace(key, library_->engine, key).first;
+    found->second.run(library_->stream, matmul, x, w, bias, y);
   } catch (const dnnl::error& error) {
     throw Error(Exit::runtime,
                 fmt::format("oneDNN {} failed to compute a matrix product: {}", onednn::version(), error.what()),

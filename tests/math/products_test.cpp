@@ -32,8 +32,8 @@ std::vector<double> exact_product(const Tensor& x, const Tensor& w, bool transpo
 struct Sizes {
   std::int64_t m, k, n;
 };
-constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33},  {3, 17, 31},  {31, 3, 1},
-                               {33, 31, 100}, {100, 33, 17}, {300, 64, 48}};
+constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33},  {3, 17, 31},   {31, 3, 1},
+                               {33, 31, 100}, {100, 33, 17}, {300, 64, 48}, {520, 5, 9}};
 
 }  // namespace
 

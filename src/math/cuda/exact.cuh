@@ -65,8 +65,8 @@ class ExactKernels final : public exact::Kernels {
  public:
   // exact_products.cu
   void product(const exact::Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
-  void sum_blocks(const exact::Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
-                  const Queue& queue) override;
+  void sum_blocks(const exact::Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
+                  SumSite& site, const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
 
   // exact_sums.cu

@@ -89,15 +89,24 @@ __global__ void __launch_bounds__(threads) multiply_whole(Operands of, const flo
   });
 }
 
+// The lengths of some blocks, as a kernel argument; arguments have at most 4 KiB.
+struct Blocks {
+  static constexpr int most = 960;
+  int count = 0;
+  std::int32_t lengths[most] = {};
+};
+
 template <bool onto>
 __global__ void __launch_bounds__(threads)
-    multiply_blocks(Operands of, std::int64_t block, Rounding rounding, std::int64_t* y) {
+    multiply_blocks(Operands of, const __grid_constant__ Blocks blocks, Rounding rounding, std::int64_t* y) {
   const Corner at(of);
   Rounder rounder(rounding);
   float chain[own][own];
   std::uint64_t sums[own][own] = {};
-  for (std::int64_t start = 0; start < of.depth; start += block) {
-    multiply(of, at, start, of.depth - start < block ? of.depth - start : block, chain);
+  std::int64_t start = 0;
+  for (int i = 0; i < blocks.count; ++i) {
+    multiply(of, at, start, blocks.lengths[i], chain);
+    start += blocks.lengths[i];
     at.each(of, [&](int i, int j, std::int64_t, std::int64_t) { sums[i][j] += rounder.whole(chain[i][j]); });
   }
   at.each(of, [&](int i, int j, std::int64_t row, std::int64_t column) {
@@ -120,10 +129,23 @@ void ExactKernels::product(const Operands& operands, const Tensor* bias, const T
   launch(multiply_whole, grid_of(operands), queue, operands, data<float>(bias), data<float>(y));
 }
 
-void ExactKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
-                              const Queue& queue) {
-  launch(onto ? multiply_blocks<true> : multiply_blocks<false>, grid_of(operands), queue, operands, block,
-         rounding(site, queue), data<std::int64_t>(sums));
+void ExactKernels::sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
+                              SumSite& site, const Queue& queue) {
+  Operands part = operands;
+  while (!blocks.empty()) {
+    Blocks list;
+    list.count = static_cast<int>(std::min<std::size_t>(blocks.size(), Blocks::most));
+    std::int64_t depth = 0;
+    for (int i = 0; i < list.count; ++i) {
+      depth += blocks[static_cast<std::size_t>(i)];
+      list.lengths[i] = static_cast<std::int32_t>(blocks[static_cast<std::size_t>(i)]);
+    }
+    launch(onto ? multiply_blocks<true> : multiply_blocks<false>, grid_of(part), queue, part, list, rounding(site, queue),
+           data<std::int64_t>(sums));
+    part.a.data += depth * part.a.across, part.b.data += depth * part.b.across;
+    blocks = blocks.subspan(static_cast<std::size_t>(list.count));
+    onto = true;
+  }
 }
 
 void ExactKernels::settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) {

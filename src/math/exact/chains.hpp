@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "src/math/exact/kernels.hpp"
 
@@ -63,44 +65,81 @@ struct Part {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
+// Consecutive blocks of k that are packed together.
+struct Piece {
+  std::int64_t start, length;
+  std::span<const std::int64_t> blocks;  // their lengths
+};
+
+// Pieces of at most 512 values of k, or of one longer block.
+inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
+  constexpr std::int64_t most = 512;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (pieces.empty() || pieces.back().length + blocks[i] > most)
+      pieces.push_back({pieces.empty() ? 0 : pieces.back().start + pieces.back().length, 0, blocks.subspan(i, 0)});
+    Piece& piece = pieces.back();
+    piece.length += blocks[i];
+    piece.blocks = {piece.blocks.data(), piece.blocks.size() + 1};
+  }
+  return pieces;
+}
+
 // A tile's place in the product, and its range of k.
 struct Place {
   std::int64_t row, rows, column, columns;
-  std::int64_t start, length;
+  const Piece& piece;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. The length of a
-// piece is a multiple of `block`; the last piece may be shorter.
+// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. If all of b's
+// panels fit into half of the L2 cache, the tiles of a row strip follow each other. Then the result is read and written in
+// long runs, which matters if k is short.
 template <class Finish>
-void each_tile(const Side& a, const Side& b, const Part& part, std::int64_t depth, std::int64_t block, Finish finish) {
+void each_tile(const Side& a, const Side& b, const Part& part, std::span<const std::int64_t> blocks, Finish finish) {
   struct alignas(64) Line {
     float values[16];
   };
-  constexpr std::int64_t piece_depth = 512, most_packed = 1 << 20;
-  const std::int64_t piece = std::min(depth, std::max<std::int64_t>(1, piece_depth / block) * block);
-  const std::int64_t tiles = std::max<std::int64_t>(1, most_packed / (piece * tile_rows));
-  const std::int64_t height =
-      std::min(tiles * tile_rows, (part.last_row - part.first_row + tile_rows - 1) / tile_rows * tile_rows);
+  constexpr std::int64_t most_packed = 1 << 20, half_of_cache = 1 << 17;  // floats
+  const std::vector<Piece> pieces = pieces_of(blocks);
+  std::int64_t longest = 1;
+  for (const Piece& piece : pieces) longest = std::max(longest, piece.length);
+  const auto padded = [](std::int64_t count, std::int64_t tile) { return (count + tile - 1) / tile * tile; };
+  const std::int64_t columns = padded(part.last_column - part.first_column, tile_columns);
+  const bool in_strips = longest * columns <= half_of_cache;
+  const std::int64_t tiles = in_strips ? 1 : std::max<std::int64_t>(1, most_packed / (longest * tile_rows));
+  const std::int64_t height = std::min(tiles * tile_rows, padded(part.last_row - part.first_row, tile_rows));
   const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
-  const auto left = lines(height * piece), right = lines(piece * tile_columns);
+  const auto left = lines(height * longest), right = lines(longest * (in_strips ? columns : tile_columns));
   float* const a_panels = left[0].values;
-  float* const b_panel = right[0].values;
+  float* const b_panels = right[0].values;
 
-  for (std::int64_t start = 0; start < depth; start += piece) {
-    const std::int64_t length = std::min(piece, depth - start);
+  for (const Piece& piece : pieces) {
+    const std::int64_t start = piece.start, length = piece.length;
+    const auto columns_at = [&](std::int64_t j) { return std::min(tile_columns, part.last_column - j); };
+    const auto b_panel = [&](std::int64_t j) { return b_panels + (in_strips ? (j - part.first_column) * length : 0); };
+    const auto pack_b = [&](std::int64_t j) { pack<tile_columns>(b, j, columns_at(j), start, length, b_panel(j)); };
+    if (in_strips)
+      for (std::int64_t j = part.first_column; j < part.last_column; j += tile_columns) pack_b(j);
     for (std::int64_t top = part.first_row; top < part.last_row; top += height) {
       const std::int64_t bottom = std::min(top + height, part.last_row);
       for (std::int64_t i = top; i < bottom; i += tile_rows)
         pack<tile_rows>(a, i, std::min(tile_rows, bottom - i), start, length, a_panels + (i - top) * length);
       for (std::int64_t j = part.first_column; j < part.last_column; j += tile_columns) {
-        const std::int64_t columns = std::min(tile_columns, part.last_column - j);
-        pack<tile_columns>(b, j, columns, start, length, b_panel);
+        if (!in_strips) pack_b(j);
         for (std::int64_t i = top; i < bottom; i += tile_rows)
-          finish(Place{i, std::min(tile_rows, bottom - i), j, columns, start, length}, a_panels + (i - top) * length,
-                 b_panel);
+          finish(Place{i, std::min(tile_rows, bottom - i), j, columns_at(j), piece}, a_panels + (i - top) * length,
+                 b_panel(j));
       }
     }
   }
+}
+
+// Begins to fetch the result's tile to the right of this one.
+template <class T>
+void prefetch_next(const T* corner, std::int64_t rows, std::int64_t stride) {
+  constexpr auto per_line = static_cast<std::int64_t>(64 / sizeof(T));
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < tile_columns; j += per_line) __builtin_prefetch(corner + i * stride + tile_columns + j, 1);
 }
 
 }  // namespace chorale::exact

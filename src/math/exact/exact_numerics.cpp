@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <numeric>
+#include <vector>
 
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
@@ -35,6 +38,13 @@ bool all_real(std::initializer_list<const Tensor*> tensors) {
             name_of(tensor ? tensor->device() : device));
   }
   return true;
+}
+
+// Blocks of this length; the last one may be shorter.
+std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t length) {
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(depth / length), length);
+  if (depth % length > 0) blocks.push_back(depth % length);
+  return blocks;
 }
 
 const float* floats(const Tensor& tensor) { return static_cast<const float*>(tensor.slice().data); }
@@ -72,7 +82,7 @@ void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool trans
   const Operands operands = exact::operands(x, w, transposed, y);
   require_sums(y, "y");
   require(block > 0, "blocks must have a positive number of inputs, not {}", block);
-  if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, block, false, y, site, queue);
+  if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, equal_blocks(operands.depth, block), false, y, site, queue);
 }
 
 void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
@@ -85,15 +95,25 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite
 
 void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                               const Queue& queue) {
+  const std::int64_t tokens = x.dim(0);
+  require(leaf > 0 && tokens % leaf == 0, "{} tokens are not a multiple of the leaf size {}", tokens, leaf);
+  add_outer_by_leaves(x, dy, equal_blocks(tokens, leaf), dw, site, queue);
+}
+
+void ExactNumerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves,
+                                        const Tensor& dw, SumSite& site, const Queue& queue) {
   const std::int64_t tokens = x.dim(0), k = x.dim(1), n = dy.dim(1);
   require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not give dw {}", to_string(x.shape()),
           to_string(dy.shape()), to_string(dw.shape()));
-  require(leaf > 0 && tokens % leaf == 0, "{} tokens are not a multiple of the leaf size {}", tokens, leaf);
+  const std::int64_t rows = std::accumulate(leaves.begin(), leaves.end(), std::int64_t{0});
+  require(rows == tokens, "leaves of {} rows do not divide {} rows", rows, tokens);
   require_values(x, "x");
   require_values(dy, "dy");
   require_sums(dw, "dw");
-  if (all_real({&x, &dy, &dw}))
-    kernels_->sum_blocks({{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens}, leaf, true, dw, site, queue);
+  if (!all_real({&x, &dy, &dw})) return;
+  std::vector<std::int64_t> blocks;
+  std::ranges::copy_if(leaves, std::back_inserter(blocks), [](std::int64_t leaf) { return leaf > 0; });
+  kernels_->sum_blocks({{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens}, blocks, true, dw, site, queue);
 }
 
 void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {

@@ -30,6 +30,8 @@ class ExactNumerics final : public Numerics {
   void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) override;
   void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                  const Queue& queue) override;
+  void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
+                           SumSite& site, const Queue& queue) override;
 
   void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) override;
   void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,

@@ -8,8 +8,8 @@ class HostKernels final : public Kernels {
  public:
   // products.cpp
   void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
-  void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
-                  const Queue& queue) override;
+  void sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
+                  SumSite& site, const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
 
   // sums.cpp

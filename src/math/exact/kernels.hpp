@@ -28,9 +28,10 @@ class Kernels {
 
   // One chain over the whole depth per element, then the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
-  // sums = Σ over blocks of the depth, one chain per block; with `onto`, the result is added to the existing sums.
-  virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
-                          const Queue& queue) = 0;
+  // sums = Σ over blocks of the depth, one chain per block; with `onto`, the result is added to the existing sums. `blocks`
+  // are their lengths, none of them 0.
+  virtual void sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
+                          SumSite& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
 
   // As in Numerics.

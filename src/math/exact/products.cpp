@@ -34,33 +34,39 @@ void HostKernels::product(const Operands& operands, const Tensor* bias, const Te
   const Cut cut(operands, queue.threads);
   float* const out = y.values<float>().data();
   const float* const shift = bias ? bias->values<float>().data() : nullptr;
+  // A chain may be cut anywhere, because its next part continues from the sum.
+  constexpr std::int64_t part = 512;
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(operands.depth / part), part);
+  if (operands.depth % part > 0) parts.push_back(operands.depth % part);
   plain_for(queue, cut.count(), [&](std::int64_t first, std::int64_t last) {
     const auto finish = [&](const Place& at, const float* a, const float* b) {
       Tile tile = {};
       float* const corner = out + at.row * operands.columns + at.column;
-      if (at.start > 0)  // continue the chain of the previous piece
+      if (at.piece.start > 0)  // continue the chain of the previous piece
         for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(corner + i * operands.columns, at.columns, tile[i]);
-      extend(tile, a, b, at.length);
-      const bool ends = shift && at.start + at.length == operands.depth;
+      extend(tile, a, b, at.piece.length);
+      const bool ends = shift && at.piece.start + at.piece.length == operands.depth;
       for (std::int64_t i = 0; i < at.rows; ++i) {
         float* to = corner + i * operands.columns;
         for (std::int64_t j = 0; j < at.columns; ++j) to[j] = ends ? tile[i][j] + shift[at.column + j] : tile[i][j];
       }
     };
-    each_tile(operands.a, operands.b, cut.part(first, last), operands.depth, 1, finish);
+    each_tile(operands.a, operands.b, cut.part(first, last), parts, finish);
   });
 }
 
-void HostKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums_of_blocks,
-                             SumSite& site, const Queue& queue) {
+void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto,
+                             const Tensor& sums_of_blocks, SumSite& site, const Queue& queue) {
   std::int64_t* const y = sums_of_blocks.values<std::int64_t>().data();
   const Cut cut(operands, queue.threads);
   rounded_for(queue, cut.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
     const auto finish = [&](const Place& at, const float* a, const float* b) {
       WholeTile sums = {};
-      for (std::int64_t k = 0; k < at.length; k += block) {
+      if (onto) prefetch_next(y + at.row * operands.columns + at.column, at.rows, operands.columns);
+      for (const std::int64_t length : at.piece.blocks) {
         Tile tile = {};
-        extend(tile, a + k * tile_rows, b + k * tile_columns, std::min(block, at.length - k));
+        extend(tile, a, b, length);
+        a += length * tile_rows, b += length * tile_columns;
         const float* row = tile[0];  // elements beyond the edges are never read
         if (at.rows == tile_rows && at.columns == tile_columns)
           rounding.add(sums[0], tile_rows * tile_columns, [&](std::int64_t j) { return row[j]; });
@@ -68,13 +74,13 @@ void HostKernels::sum_blocks(const Operands& operands, std::int64_t block, bool 
           for (std::int64_t i = 0; i < at.rows; ++i, row += tile_columns)
             rounding.add(sums[i], at.columns, [&](std::int64_t j) { return row[j]; });
       }
-      const bool adds = onto || at.start > 0;
+      const bool adds = onto || at.piece.start > 0;
       for (std::int64_t i = 0; i < at.rows; ++i) {
         std::int64_t* to = y + (at.row + i) * operands.columns + at.column;
         for (std::int64_t j = 0; j < at.columns; ++j) to[j] = adds ? plus(to[j], sums[i][j]) : sums[i][j];
       }
     };
-    each_tile(operands.a, operands.b, cut.part(first, last), operands.depth, block, finish);
+    each_tile(operands.a, operands.b, cut.part(first, last), blocks, finish);
   });
 }
 

@@ -64,6 +64,21 @@ TEST_CASE("device: exact products and their gradients have the host's bits", "[g
   }
 }
 
+TEST_CASE("device: exact weight gradients of uneven leaves have the host's bits", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  for (const std::vector<std::int64_t>& leaves : uneven_leaves()) {
+    std::int64_t rows = 0;
+    for (const std::int64_t leaf : leaves) rows += leaf;
+    Desk desk;
+    compare_sums(gpu, SumOf::weight_gradients,
+                 {desk.random({rows, 9}, DType::f32), desk.random({rows, 70}, DType::f32), begun(desk, {9, 70})},
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
+                   numerics.add_outer_by_leaves(t[0], t[1], leaves, t[2], site, queue);
+                 });
+  }
+}
+
 TEST_CASE("device: exact sums over tokens, exponentials and losses have the host's bits", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;

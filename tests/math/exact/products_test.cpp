@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "src/math/exact/fixed_point.hpp"
 #include "tests/catch.hpp"
@@ -137,6 +138,26 @@ TEST_CASE("the ranks' partial products add up to the product of one rank if each
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);
   CHECK_FALSE(same_bits(floats, settled));
+}
+
+TEST_CASE("exact weight gradients of uneven leaves are the sum over the leaves") {
+  const auto exact = exact_numerics();
+  for (const std::vector<std::int64_t>& leaves : uneven_leaves()) {
+    Desk desk;
+    const std::int64_t rows = std::accumulate(leaves.begin(), leaves.end(), std::int64_t{0}), k = 21, n = 75;
+    const Tensor x = desk.random({rows, k}, DType::f32), dy = desk.random({rows, n}, DType::f32, 0.1);
+    const Tensor wanted = zeros(desk, {k, n}), dw = zeros(desk, {k, n});
+    SumSite site{.name = "dw", .sum = SumOf::weight_gradients, .addends = 2000}, site_of_leaves = site;
+    for (std::int64_t i = 0, first = 0; i < std::ssize(leaves); ++i) {
+      const std::int64_t leaf = leaves[static_cast<std::size_t>(i)];
+      if (leaf > 0) exact->add_outer(x.narrow(first, leaf), dy.narrow(first, leaf), leaf, wanted, site, {});
+      first += leaf;
+    }
+    exact->add_outer_by_leaves(x, dy, leaves, dw, site_of_leaves, Queue{2});
+    CHECK(same_bits(dw, wanted));
+    CHECK(site_of_leaves.highest == site.highest);
+    CHECK_THROWS(exact->add_outer_by_leaves(x, dy, std::vector<std::int64_t>{rows + 1}, dw, site, {}));
+  }
 }
 
 TEST_CASE("exact weight gradients do not depend on the split into micro-batches") {
