@@ -25,6 +25,8 @@ struct KeyValueCache {
   std::int64_t past = 0;  // tokens already in the cache
 };
 
+struct ChoiceCounts;  // layers/choice_counts.hpp
+
 struct Context {
   Queue queue;
   Allocator& memory;
@@ -45,6 +47,9 @@ struct Context {
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
 
   Tape* tape = nullptr;  // null: no backward pass follows
+  // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
+  // pass of a training step.
+  ChoiceCounts* choices = nullptr;
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
   // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then

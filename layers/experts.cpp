@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "layers/choice_counts.hpp"
 #include "src/math/activation.hpp"
 #include "src/math/cast.hpp"
 #include "src/math/dropout.hpp"
@@ -35,6 +36,7 @@ Tensor in_type(const Tensor& x, DType type, Context& context) {
 MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& s, const Share& width,
                                    const Share& experts, double deviation, std::unique_ptr<Sequence> shared)
     : name_(std::move(name)),
+      number_(block / s.experts.every),
       rule_(rule_of(s)),
       width_(s.width),
       gates_(s.gates()),
@@ -232,7 +234,17 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
   const std::int64_t leaf = context.cache ? x.dim(0) : context.leaf();
   const Routing routing = route(logits, rule, leaf, context.memory, context.queue, forced);
   const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
+  if (context.choices) count(routing, home, *context.choices);
   return {logits, routing, {home, context.exchange->here(home, context)}};
+}
+
+void MixtureOfExperts::count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const {
+  const std::span<std::int64_t> here = choices.row(number_);
+  for (std::int64_t e = 0; e < home.experts; ++e) {
+    const std::int64_t dropped = routing.dropped[static_cast<std::size_t>(e)];
+    here[static_cast<std::size_t>(e)] += home.of(e) + dropped;
+    here.back() += dropped;
+  }
 }
 
 Tensor MixtureOfExperts::from_logits(const Tensor& dlogits, Context& context) const {

@@ -55,6 +55,7 @@ class MixtureOfExperts final : public Layer {
   Routed routed(const Tensor& x, Context& context);
   std::int64_t most_rows_here(std::int64_t rows) const;
   bool knows_rows_here() const;
+  void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   void products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here, const Tensor& y,
                 Context& context) const;
   Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
@@ -71,6 +72,7 @@ class MixtureOfExperts final : public Layer {
   void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // all but the shared expert's
 
   std::string name_;
+  std::int64_t number_;  // among the model's blocks of experts
   RoutingRule rule_;
   std::vector<std::int32_t> forced_;   // the experts [s,k] of each position of a sequence; empty: the router chooses
   std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks

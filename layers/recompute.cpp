@@ -16,7 +16,9 @@ Tensor Recompute::backward(const Tensor& dy, Context& context) {
   const Tensor x = context.boundary->restored(context.tape->take(), context);
   Tape again;
   Tape* const tape = std::exchange(context.tape, &again);
+  ChoiceCounts* const choices = std::exchange(context.choices, nullptr);  // the first pass has counted them
   inner_->forward(x, context);
+  context.choices = choices;
   const Tensor dx = inner_->backward(dy, context);
   context.tape = tape;
   return dx;

@@ -27,7 +27,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
-      batch_totals_(memory_, options.numerics == "exact"),
+      choices_(options.shape),
+      batch_totals_(memory_, options.numerics == "exact", std::ssize(choices_.numbers)),
       account_(mesh_, options.queue(), clock) {
   ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
@@ -99,8 +100,10 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
 
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
   clear_totals();
+  choices_.clear();
   return run_samples(read, samples_, options_.global_batch, schedule_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
+    batch.context.choices = &choices_;
     batch.context.loss_scale = options_.scaler.scale;
     prepare(batch);
   });
@@ -121,7 +124,8 @@ StepResult Training::step(const ReadSamples& read) {
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
-  const std::optional<Outcome> outcome = add_up(most_tokens, squares);
+  if (mesh_.tensor().rank() > 0) choices_.clear();  // it routed the same tokens as tensor rank 0
+  const std::optional<Outcome> outcome = add_up(most_tokens, squares, choices_.numbers);
   account_.waited();
   if (!outcome) name_first_nan(read);
   result.loss = outcome->loss;
@@ -154,8 +158,10 @@ void Training::clear_totals() {
 
 // Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, whose tensors have no
 // storage, the loss is NaN.
-std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
-  const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
+std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares,
+                                                  std::span<std::int64_t> counts) {
+  const BatchTotals::Sums sums =
+      batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares, counts);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
   if (sums.bad_ranks > 0) return std::nullopt;
   const SumSite site{.sum = SumOf::losses, .addends = most_tokens};

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "layers/choice_counts.hpp"
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
@@ -95,6 +96,7 @@ class Training {
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
+  const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
   // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
@@ -121,7 +123,7 @@ class Training {
                             const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before = 0);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
   void clear_totals();
-  std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares);
+  std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares, std::span<std::int64_t> counts = {});
   SquareSum squares_of_gradients(double scale);
   void each_site(const std::function<void(SumSite&)>& visit);
   std::optional<Error> trouble_of_sums();
@@ -142,6 +144,7 @@ class Training {
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
   std::int64_t tokens_ = 0;  // targets of this batch that count, on ranks where has_loss()
+  ChoiceCounts choices_;
   BatchTotals batch_totals_;
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;

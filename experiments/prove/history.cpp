@@ -36,6 +36,8 @@ std::string parameter_of(const std::string& tensor) {
   return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
 }
 
+constexpr const char* choices = "choices";  // of experts: parallel/state/fingerprint.hpp
+
 bool is_gradient(const std::string& tensor) { return tensor.starts_with("gradient/"); }
 
 std::string first_of(const std::vector<std::string>& names, const ModelShape& shape) {
@@ -95,6 +97,7 @@ std::optional<Difference> first_difference(const History& expected, const Histor
     std::vector<std::string> gradients;
     std::ranges::copy_if(names, std::back_inserter(gradients), is_gradient);
     if (!same_bits(a.loss, b.loss)) return Difference{step, "loss", 0};
+    if (std::ranges::count(names, choices) > 0) return Difference{step, choices, 0};
     if (!gradients.empty()) return found(gradients);
     if (!same_bits(a.gradient_norm, b.gradient_norm)) return Difference{step, "gradient norm", 0};
     if (!names.empty()) return found(names);
@@ -103,13 +106,14 @@ std::optional<Difference> first_difference(const History& expected, const Histor
 }
 
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
-  const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm";
+  const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm",
+             is_total = is_loss || is_norm || tensor == choices;
   const AxisTable& axes = *layout.axes;
   const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
                 experts = dividing(axes, Divides::experts, expert_grid), in_use = axes_of(axes, layout.grids()),
                 shards = layout.zero > 0 ? sharding(axes) & in_use : 0;
   std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
-  if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
+  if (layout.ranks() > 1 && is_total) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
     add_call(ways, layout, experts, "all_to_all");

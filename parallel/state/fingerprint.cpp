@@ -60,7 +60,11 @@ std::map<std::string, std::uint64_t> fingerprint(Training& training) {
 }
 
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training) {
-  return brought_together(gradients_of(training), training);
+  auto all = brought_together(gradients_of(training), training);
+  std::vector<std::int64_t> choices = training.choices().numbers;  // the same on all ranks
+  const std::int64_t count = std::ssize(choices);
+  if (count > 0) all["choices"] = hash_of({"choices", {count}, {.count = count}, {choices.data(), count, DType::i64}});
+  return all;
 }
 
 }  // namespace chorale

@@ -137,7 +137,8 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
           "{} experts are forced on a sequence of {} tokens with {} each", forced.size(), rule.sequence, rule.chosen);
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
   const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
-  Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}};
+  Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}, {}};
+  routing.dropped.resize(static_cast<std::size_t>(rule.experts));
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
     routing.counts = forced.empty() ? planned_counts(forced_choices(ForcedRouting::balanced, rule, 0), rule, tokens, leaf)
                                     : planned_counts(forced, rule, tokens, leaf);
@@ -176,6 +177,8 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
       if (places[i] < 0) weights[i] = 0;
   });
   routing.counts = number_rows(rule, tokens, leaf, chosen, places);
+  for (std::int64_t i = 0; i < tokens * k; ++i)
+    if (places[i] < 0) ++routing.dropped[static_cast<std::size_t>(chosen[i])];
   return routing;
 }
 

@@ -64,10 +64,11 @@ struct RoutingRule {
 
 // The routing of the T tokens of a micro-batch. A leaf is a fixed number of consecutive tokens of a sequence.
 struct Routing {
-  Tensor chosen;                     // i32 [T,k]: experts, ascending within a token
-  Tensor weights;                    // [T,k] in the type of the logits; 0 where dropped
-  Tensor places;                     // i32 [T,k]: the row in the list sorted by (expert, token); −1 where dropped
-  std::vector<std::int64_t> counts;  // [E, leaves]: the rows of each expert that come from each leaf
+  Tensor chosen;                      // i32 [T,k]: experts, ascending within a token
+  Tensor weights;                     // [T,k] in the type of the logits; 0 where dropped
+  Tensor places;                      // i32 [T,k]: the row in the list sorted by (expert, token); −1 where dropped
+  std::vector<std::int64_t> counts;   // [E, leaves]: the rows of each expert that come from each leaf
+  std::vector<std::int64_t> dropped;  // [E]: the dropped choices of each expert
 };
 
 // Allocates the tensors in `memory` as activations; their sizes depend on T and k only. `leaf` is in tokens. With a capacity

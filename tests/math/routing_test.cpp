@@ -179,6 +179,7 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
     const Routing routing = route(equal, rule, 2, desk.allocator, {});
     CHECK(integers(routing.chosen) == reference::Choices{0, 1, 0, 1, 0, 1, 0, 1});
     CHECK(routing.counts == std::vector<std::int64_t>{2, 1, 2, 1, 0, 0, 0, 0});
+    CHECK(routing.dropped == std::vector<std::int64_t>{1, 1, 0, 0});
     CHECK(integers(routing.places) == reference::Choices{0, 3, 1, 4, 2, 5, -1, -1});
     const auto weights = doubles(routing.weights);
     const double weight = score == RouterScore::softmax ? 0.25 : 0.5;

@@ -61,6 +61,7 @@ inline ReadSamples samples_of(const ModelShape& shape) {
 struct Seen {
   std::vector<StepResult> steps;
   std::vector<std::map<std::string, std::uint64_t>> prints;
+  std::vector<std::vector<std::int64_t>> choices;  // of experts, by step: ChoiceCounts::numbers
   double held_out = 0;
 };
 
@@ -80,6 +81,7 @@ struct Run {
       seen.steps.push_back(training.step(read));
       training.check_activations();
       seen.prints.push_back(fingerprint(training));
+      seen.choices.push_back(training.choices().numbers);
     }
     return *this;
   }
@@ -106,6 +108,7 @@ inline std::string difference(const Seen& one, const Seen& many) {
   for (std::size_t i = 0; i < one.steps.size(); ++i) {
     const auto &a = one.steps[i], &b = many.steps.at(i);
     if (differs(a.loss, b.loss)) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
+    if (one.choices[i] != many.choices.at(i)) return fmt::format("step {}: experts were chosen differently", i + 1);
     if (a.tokens != b.tokens) return fmt::format("step {}: {} tokens and {}", i + 1, a.tokens, b.tokens);
     if (differs(a.gradient_norm, b.gradient_norm))
       return fmt::format("step {}: norm {} and {}", i + 1, a.gradient_norm, b.gradient_norm);

@@ -45,6 +45,7 @@ TEST_CASE("a difference is named by its first step and by its first tensor in th
   };
   CHECK(named([](StepState&) {}) == "equal");
   CHECK(named([](StepState& m) { m.loss += 1e-16; }) == "2 loss 0");
+  CHECK(named([](StepState& m) { m.prints["choices"] = m.prints["gradient/norm.gain"] = 9; }) == "2 choices 0");
   CHECK(named([](StepState& m) { m.gradient_norm += 1e-15; }) == "2 gradient norm 0");
   CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
   CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==

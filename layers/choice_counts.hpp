@@ -1,0 +1,53 @@
+// How the tokens of one training step chose experts: for each block of experts, how many tokens chose each expert, before
+// drops, and how many of these choices were dropped.
+//
+//   E = 4                 expert 0   1   2   3   dropped
+//   block of experts 0          61  70  66  59         0       every row: E + 1 integers; the first E add up to the step's
+//   block of experts 1          90  31  12 123        27       tokens × k
+//
+// While the step runs, a rank counts its own tokens in its own blocks. Then Training adds up the ranks in the sum that also
+// has the loss (parallel/batch_totals.hpp), so every rank knows all blocks. Tensor ranks route the same tokens, so only one
+// of them counts. The sums are integers: they are the same on every layout.
+//
+// Only the first forward pass of a training step counts. Context::choices is null in evaluations, in generation and when a
+// block is recomputed.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "layers/shape.hpp"
+
+namespace chorale {
+
+struct ChoiceCounts {
+  std::int64_t experts = 0;
+  std::vector<std::int64_t> numbers;  // [blocks of experts, E + 1]
+
+  explicit ChoiceCounts(const ModelShape& shape)
+      : experts(shape.experts.count), numbers(static_cast<std::size_t>(shape.expert_blocks() * (experts + 1))) {}
+
+  std::int64_t blocks() const { return std::ssize(numbers) / (experts + 1); }
+  std::span<std::int64_t> row(std::int64_t block) { return std::span(numbers).subspan(first(block), length()); }
+  std::span<const std::int64_t> chosen(std::int64_t block) const {
+    return std::span(numbers).subspan(first(block), length() - 1);
+  }
+  std::int64_t dropped(std::int64_t block) const { return numbers[first(block) + length() - 1]; }
+  double dropped_share() const {  // of all choices in all blocks
+    std::int64_t all = 0, lost = 0;
+    for (std::int64_t block = 0; block < blocks(); ++block) {
+      const auto here = chosen(block);
+      all += std::accumulate(here.begin(), here.end(), std::int64_t{0}), lost += dropped(block);
+    }
+    return all > 0 ? static_cast<double>(lost) / static_cast<double>(all) : 0;
+  }
+  void clear() { std::ranges::fill(numbers, 0); }
+
+ private:
+  std::size_t length() const { return static_cast<std::size_t>(experts + 1); }
+  std::size_t first(std::int64_t block) const { return static_cast<std::size_t>(block) * length(); }
+};
+
+}  // namespace chorale

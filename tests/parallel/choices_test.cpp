@@ -1,0 +1,85 @@
+// Counts of the choices of experts: integers of a whole step, which neither layouts nor recomputation change.
+#include <fmt/ranges.h>
+
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+TrainingOptions options_on(const Layout& layout, double capacity) {
+  TrainingOptions options = test::options_for("exact", layout);
+  options.shape = test::small_moe(capacity);
+  return options;
+}
+
+using Steps = std::vector<std::vector<std::int64_t>>;
+
+Steps counts_alone(const TrainingOptions& options) {
+  HostMemory host;
+  return test::Run(options, Mesh(), host).steps(2).seen.choices;
+}
+
+constexpr std::int64_t choices_of_a_block = 12 * 12 * 2;  // sequences × their tokens × choices per token
+
+TEST_CASE("every choice of a step is counted once, and drops are counted beside them") {
+  for (const double capacity : {0.0, 0.7}) {
+    HostMemory host;
+    test::Run run(options_on({}, capacity), Mesh(), host);
+    run.steps(1);
+    const ChoiceCounts& counts = run.training.choices();
+    REQUIRE(counts.blocks() == 2);  // of four blocks, every second has experts
+    std::int64_t dropped = 0;
+    for (std::int64_t block = 0; block < 2; ++block) {
+      const auto chosen = counts.chosen(block);
+      INFO("capacity " << capacity << ", block " << block);
+      CHECK(std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0}) == choices_of_a_block);
+      // An expert takes at most ⌈0.7 · 2 · 12 / 6⌉ = 3 tokens of each of the 12 sequences.
+      const std::int64_t most_kept = capacity > 0 ? 12 * 6 * 3 : choices_of_a_block;
+      CHECK(counts.dropped(block) >= choices_of_a_block - most_kept);
+      dropped += counts.dropped(block);
+    }
+    CHECK((dropped > 0) == (capacity > 0));
+    CHECK(counts.dropped_share() == static_cast<double>(dropped) / (2 * choices_of_a_block));
+  }
+}
+
+TEST_CASE("recomputation, micro-batches and evaluations do not change the counts of choices") {
+  for (const double capacity : {0.0, 0.7}) {
+    const Steps expected = counts_alone(options_on({}, capacity));
+    for (const Remake remake : {Remake::none, Remake::selective, Remake::full})
+      for (const std::int64_t micro_batch : {1, 4, 12}) {
+        TrainingOptions options = options_on({}, capacity);
+        options.remake = remake, options.micro_batch = micro_batch;
+        INFO(static_cast<int>(remake) << ", micro-batches of " << micro_batch);
+        CHECK(counts_alone(options) == expected);
+      }
+    HostMemory host;
+    test::Run run(options_on({}, capacity), Mesh(), host);
+    run.steps(1);
+    run.training.evaluate(run.read, 7);
+    CHECK(run.training.choices().numbers == expected[0]);
+    CHECK(run.steps(1).seen.choices == expected);
+  }
+}
+
+TEST_CASE("all ranks of every layout know the same counts of choices", "[threads]") {
+  for (const double capacity : {0.0, 0.7}) {
+    const Steps expected = counts_alone(options_on({}, capacity));
+    for (const Remake remake : {Remake::none, Remake::full})
+      for (const char* word : {"dp4", "dp1.tp3", "dp1.tp2.sp", "dp1.pp2", "dp2.tp2.pp2.z1", "dp2.ep2", "dp2.tp2.ep2.z3.sp",
+                               "dp2.pp2.ep2.zb-h1"}) {
+        const Layout layout = parse_layout(word, 0);
+        TrainingOptions options = options_on(layout, capacity);
+        options.remake = remake;
+        INFO(word << ", capacity " << capacity << ", recompute " << static_cast<int>(remake));
+        CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+                const Steps counts = test::Run(options, std::move(mesh), memory).steps(2).seen.choices;
+                return counts == expected ? "" : fmt::format("counted {}, expected {}", counts, expected);
+              }) == "");
+      }
+  }
+}
+
+}  // namespace
+}  // namespace chorale
