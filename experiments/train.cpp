@@ -160,7 +160,7 @@ class Train final : public Command {
       run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
     if (run.recorder) train::record_forecast(run, team.plans(training.options()));
     std::optional<train::Records> records;
-    if (run.recorder) records.emplace(*run.recorder);
+    if (run.recorder) records.emplace(*run.recorder, training.options().shape, log_interval_);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
     if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, records, accounting);
@@ -259,12 +259,14 @@ class Train final : public Command {
       bool stop = std::ranges::any_of(shares, &train::RankShare::told_to_stop);
       if (shares[0].faster_than_peak || (peak_.measured_again() && flops > peak_.flops())) exceed_peak(run, flops);
       const double mfu = flops / peak_.flops();
-      if (records) records->step(result, now - began, now - start, mfu, shares);
+      if (records) records->step(result, training.choices(), now - began, now - start, mfu, shares);
       if (records)
         say(run, progress, screen, result,
-            fmt::format("{:.0f} tokens/s  MFU {}", rate, report::quantity(mfu, report::Unit::percent, 2)));
+            fmt::format("{:.0f} tokens/s  MFU {}{}", rate, report::quantity(mfu, report::Unit::percent, 2),
+                        words_for_drops(training)));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
         stop |= !evaluate(session, run, records, training, data, accounting);
+      if (records) records->choices(training.choices(), result.step, stop || result.step == last);
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
       if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
@@ -302,6 +304,12 @@ class Train final : public Command {
     else if (result.step % log_interval_ == 0 || result.step == flags_.steps())
       run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, flags_.steps(), note, result.gradient_norm,
                    result.rate);
+  }
+
+  // Beside the speed, because drops make a step faster: MFU counts the flops of dropped choices too.
+  static std::string words_for_drops(const Training& training) {
+    if (training.options().shape.experts.capacity == 0) return "";
+    return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
   }
 
   std::int64_t eval_samples(const train::Dataset& data) const { return std::min(eval_samples_, data.held_out()); }

@@ -11,6 +11,8 @@ namespace {
 constexpr double width = 600, top = 66, cell_height = 26, most_cell = 90;
 constexpr double strong = 0.5;  // cells with a larger `strength` have light text
 
+std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * strength); }
+
 }  // namespace
 
 std::string draw(const CellChart& chart) {
@@ -34,8 +36,7 @@ std::string draw(const CellChart& chart) {
     for (std::size_t c = 0; c < chart.cells.at(r).size(); ++c) {
       const Cell& cell = chart.cells[r][c];
       const double x = left + static_cast<double>(c) * cell_width;
-      const std::string look = cell.look >= 0 ? fill_look(static_cast<std::size_t>(cell.look))
-                                              : fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * cell.strength);
+      const std::string look = cell.look >= 0 ? fill_look(static_cast<std::size_t>(cell.look)) : heat_look(cell.strength);
       canvas.add(
           fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}</title></rect>\n",
                       look, x + 1, y + 1, cell_width - 2, cell_height - 2, escape_xml(cell.about)));
@@ -51,6 +52,8 @@ std::string draw(const CellChart& chart) {
   std::vector<LegendEntry> legend;
   for (std::size_t s = 0; s < chart.series.size(); ++s)
     legend.push_back({chart.series[s], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(s))});
+  for (const auto& [strength, name] : chart.scale)
+    legend.push_back({name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", heat_look(strength))});
   return canvas.finish(canvas.legend(0, bottom + 12, legend) + 6);
 }
 

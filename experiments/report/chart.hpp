@@ -8,6 +8,7 @@
 #pragma once
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/report/canvas.hpp"
@@ -69,7 +70,8 @@ struct CellChart {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::string> series;  // the names of the series, by Cell::look
+  std::vector<std::string> series;                         // the names of the series, by Cell::look
+  std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
 };
 
 std::string draw(const LineChart& chart);

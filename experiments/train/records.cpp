@@ -22,6 +22,14 @@ std::vector<std::string> phase_names() {
   return names;
 }
 
+// The blocks of a model that have experts, by their numbers in the model.
+std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
+  std::vector<std::string> numbers;
+  for (std::int64_t block = 0; block < shape.layers; ++block)
+    if (shape.has_experts(block)) numbers.push_back(std::to_string(block));
+  return numbers;
+}
+
 }  // namespace
 
 RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop) {
@@ -41,17 +49,26 @@ std::vector<RankShare> exchange(Axis& world, const RankShare& mine) {
   return shares;
 }
 
-Records::Records(Recorder& recorder)
+Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval)
     : recorder_(recorder),
       train_(recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true})),
       eval_(recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true})),
       phases_(recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", phase_names()}}})),
-      memory_(recorder.table<MemoryRow>(
-          {.group = "memory",
-           .rows = "step",
-           .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})) {}
+      memory_(
+          recorder.table<MemoryRow>({.group = "memory",
+                                     .rows = "step",
+                                     .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})),
+      drops_(shape.experts.capacity > 0),
+      interval_(interval) {
+  if (shape.experts.count > 0)
+    experts_ = &recorder.table<ExpertsRow>({.group = "experts",
+                                            .rows = "step",
+                                            .dimensions = {{.name = "block", .labels = numbers_of_expert_blocks(shape)},
+                                                           {.name = "expert", .size = shape.experts.count}}});
+}
 
-void Records::step(const StepResult& r, double time, double seconds, double mfu, const std::vector<RankShare>& shares) {
+void Records::step(const StepResult& r, const ChoiceCounts& counts, double time, double seconds, double mfu,
+                   const std::vector<RankShare>& shares) {
   PhaseRow phase{.step = r.step};
   MemoryRow memory{.step = r.step};
   double exposed = 0, bubble = 0;
@@ -77,10 +94,26 @@ void Records::step(const StepResult& r, double time, double seconds, double mfu,
                                     .comm_share = exposed / all,
                                     .bubble_share = bubble / all,
                                     .peak_bytes = most,
-                                    .skipped = r.skipped});
+                                    .skipped = r.skipped,
+                                    .dropped_share = drops_ ? counts.dropped_share() : NAN});
   recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
   if (recorder_.due(r.step)) recorder_.flush();
+}
+
+void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_last) {
+  if (!experts_) return;
+  row_.chosen.resize(static_cast<std::size_t>(counts.blocks() * counts.experts));
+  row_.dropped.resize(static_cast<std::size_t>(counts.blocks()));
+  auto sum = row_.chosen.begin();
+  for (std::int64_t block = 0; block < counts.blocks(); ++block) {
+    for (const std::int64_t tokens : counts.chosen(block)) *sum++ += tokens;
+    row_.dropped[static_cast<std::size_t>(block)] += counts.dropped(block);
+  }
+  row_.step = step, ++row_.steps;
+  if (step % interval_ != 0 && !is_last) return;
+  recorder_.append(*experts_, row_);
+  row_ = {};
 }
 
 void Records::evaluation(std::int64_t step, double loss, std::int64_t tokens) {

@@ -1,6 +1,7 @@
 // The tables in the record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in
-// /eval.
+// /eval. A model with experts has /experts, with a row per interval of steps, because a row can have many thousand numbers.
 #pragma once
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct TrainRow {
   double tokens_per_s = 0, mfu = 0, comm_share = 0, bubble_share = 0;
   std::int64_t peak_bytes = 0;
   std::uint8_t skipped = 0;
+  double dropped_share = std::numeric_limits<double>::quiet_NaN();
   static auto columns() {
     return std::tuple{
         column("step", &TrainRow::step, "1", "training step, from 1"),
@@ -33,7 +35,9 @@ struct TrainRow {
         column("bubble_share", &TrainRow::bubble_share, "1",
                "share of the step in which ranks waited for other stages, mean over ranks"),
         column("peak_bytes", &TrainRow::peak_bytes, "byte", "largest peak memory of any rank so far"),
-        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was skipped", {"no", "yes"})};
+        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was skipped", {"no", "yes"}),
+        column("dropped_share", &TrainRow::dropped_share, "1",
+               "share of the choices of experts that were dropped; NaN if experts have no capacity")};
   }
 };
 
@@ -69,6 +73,18 @@ struct MemoryRow {
   }
 };
 
+struct ExpertsRow {
+  std::int64_t step = 0, steps = 0;
+  std::vector<std::int64_t> chosen, dropped;
+  static auto columns() {
+    return std::tuple{
+        column("step", &ExpertsRow::step, "1", "last training step of the row"),
+        column("steps", &ExpertsRow::steps, "1", "number of steps whose choices the row counts"),
+        column("chosen", &ExpertsRow::chosen, "1", "tokens that chose the expert, before drops", {}, {"block", "expert"}),
+        column("dropped", &ExpertsRow::dropped, "1", "choices of the block that were dropped", {}, {"block"})};
+  }
+};
+
 // Each rank sends this to the other ranks after a step, as raw bytes.
 struct RankShare {
   StepResult result;
@@ -83,13 +99,20 @@ std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collect
 // The tables of one run, on the rank that has the recorder.
 class Records {
  public:
-  explicit Records(Recorder& recorder);
-  void step(const StepResult& result, double time, double seconds, double mfu, const std::vector<RankShare>& shares);
+  // interval: steps per row of /experts. The newest step of a run ends a row, too.
+  Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
+  void step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double mfu,
+            const std::vector<RankShare>& shares);
+  void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // of a model with experts, after step()
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
 
  private:
   Recorder& recorder_;
   Table &train_, &eval_, &phases_, &memory_;
+  Table* experts_ = nullptr;
+  bool drops_;
+  ExpertsRow row_;  // of the steps since the last row of /experts
+  std::int64_t interval_;
 };
 
 }  // namespace chorale::train

@@ -77,6 +77,7 @@ void Metrics::take(const std::string& line) {
                      .mfu = number(row, "mfu"),
                      .communication = number(row, "comm_share"),
                      .bubble = number(row, "bubble_share")});
+    if (const double dropped = number(row, "dropped_share"); std::isfinite(dropped)) steps.back().dropped = dropped;
   } else if (table == "eval") {
     evaluation = {count(row, "step"), number(row, "loss")};
   } else if (table == "proofs") {

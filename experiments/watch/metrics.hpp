@@ -17,6 +17,7 @@ namespace chorale::watch {
 struct Step {
   std::int64_t step = 0, peak_bytes = 0;
   double time = 0, loss = 0, step_time = 0, tokens_per_s = 0, mfu = 0, communication = 0, bubble = 0;
+  std::optional<double> dropped = {};  // share of the choices of experts; only if these have a capacity
 };
 
 struct Evaluation {

@@ -74,8 +74,10 @@ std::string held_out(const Metrics& metrics) {
 }
 
 std::string speed(const Metrics& metrics) {
-  return fmt::format("{:.0f} tokens/s, MFU {}", newest(metrics, &Step::tokens_per_s),
-                     report::quantity(newest(metrics, &Step::mfu), report::Unit::percent, 2));
+  const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
+  const std::optional<double> dropped = metrics.steps.empty() ? std::nullopt : metrics.steps.back().dropped;
+  return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &Step::tokens_per_s), percent(newest(metrics, &Step::mfu)),
+                     dropped ? ", dropped " + percent(*dropped) : "");
 }
 
 std::string repeated(const char* letter, int times) {

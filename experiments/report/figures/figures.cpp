@@ -9,6 +9,7 @@ std::optional<Figure> pipeline(const RecordSet& records);
 std::optional<Figure> scaling(const RecordSet& records);
 std::optional<Figure> memory(const RecordSet& records);
 std::optional<Figure> traffic(const RecordSet& records);
+std::optional<Figure> experts(const RecordSet& records);
 std::optional<Figure> winners(const RecordSet& records);
 std::optional<Figure> bandwidth(const RecordSet& records);
 std::optional<Figure> pairs(const RecordSet& records);
@@ -22,6 +23,7 @@ const std::vector<FigureRow>& all_figures() {
       {"scaling", "Speed on more ranks", "runs on different numbers of ranks", scaling},
       {"memory", "Memory per rank", "the bytes that ranks held, by category", memory},
       {"traffic", "Bytes sent along each axis of the mesh", "the bytes that ranks sent, by axis of the mesh", traffic},
+      {"experts", "How evenly experts are chosen", "a training run of a model with experts", experts},
       {"winners", "The fastest series by operation and size", "a bench record with several series of one operation",
        winners},
       {"bandwidth", "Latency and bandwidth of the collectives", "a bench record", bandwidth},
