@@ -26,6 +26,7 @@ struct KeyValueCache {
 };
 
 struct ChoiceCounts;  // layers/choice_counts.hpp
+class RouterBalance;  // layers/router_balance.hpp
 
 struct Context {
   Queue queue;
@@ -50,6 +51,7 @@ struct Context {
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
   // pass of a training step.
   ChoiceCounts* choices = nullptr;
+  const RouterBalance* balance = nullptr;  // biases of experts, and the choices of the previous step; null: neither
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
   // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then

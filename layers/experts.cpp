@@ -3,6 +3,7 @@
 #include <span>
 
 #include "layers/choice_counts.hpp"
+#include "layers/router_balance.hpp"
 #include "src/math/activation.hpp"
 #include "src/math/cast.hpp"
 #include "src/math/dropout.hpp"
@@ -184,7 +185,7 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   const auto sum = start_sum(partial, places, counts, input_gradient_, context);
 
   const Tensor dlogits = context.typed(logits.shape(), logits.dtype(), Category::workspace);
-  routing_gradient(logits, rule_, chosen, places, dweights, context.loss_scale, dlogits, context.queue);
+  routing_gradient(logits, rule(context), chosen, places, dweights, context.loss_scale, dlogits, context.queue);
   context.look("router input gradient", name_, dlogits);
   const Tensor dx_of_router = from_logits(rows_here(dlogits, context), context);
   if (shared) add_residual(shared, nullptr, Dropout{}, dx_of_router, dx_of_router, context.queue);
@@ -223,7 +224,7 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
   context.numerics.product(in_type(x, type, context), in_type(router_->value, type, context), false, nullptr, logits,
                            context.queue);
   context.look("router logits", name_, logits);
-  RoutingRule rule = rule_;
+  RoutingRule rule = this->rule(context);
   std::span<const std::int32_t> forced = forced_;
   if (context.cache) {
     rule.capacity = 0, rule.sequence = x.dim(0);
@@ -236,6 +237,12 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
   const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
   if (context.choices) count(routing, home, *context.choices);
   return {logits, routing, {home, context.exchange->here(home, context)}};
+}
+
+RoutingRule MixtureOfExperts::rule(const Context& context) const {
+  RoutingRule rule = rule_;
+  if (context.balance) rule.bias = context.balance->bias(number_), rule.previous = context.balance->previous(number_);
+  return rule;
 }
 
 void MixtureOfExperts::count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const {

@@ -55,6 +55,7 @@ class MixtureOfExperts final : public Layer {
   Routed routed(const Tensor& x, Context& context);
   std::int64_t most_rows_here(std::int64_t rows) const;
   bool knows_rows_here() const;
+  RoutingRule rule(const Context& context) const;  // with what is known of the steps before
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   void products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here, const Tensor& y,
                 Context& context) const;

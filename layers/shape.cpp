@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
@@ -92,6 +93,16 @@ void check_experts(const ModelShape& shape) {
                 "leave out --moe-router-pre-softmax");
   if (std::ranges::count(routing_names(), e.routing) == 0)
     usage_error("unknown routing", fmt::format("routing is {}", e.routing), fmt::format("use {}", either(routing_names())));
+  if (e.bias && e.score != "sigmoid")
+    usage_error("biases of experts need sigmoid scores", fmt::format("moe-router-score-function is {}", e.score),
+                "use --moe-router-score-function sigmoid, or leave out --moe-router-enable-expert-bias");
+  if (!(e.bias_rate >= 0) || !std::isfinite(e.bias_rate))
+    usage_error("biases of experts cannot move by a negative amount", fmt::format("the rate is {}", e.bias_rate),
+                "change --moe-router-bias-update-rate");
+  if (e.balancing != "seq_aux_loss" && e.balancing != "global_aux_loss")
+    usage_error("unknown kind of balance loss",
+                fmt::format("moe-router-load-balancing-type {} is neither seq_aux_loss nor global_aux_loss", e.balancing),
+                "use seq_aux_loss or global_aux_loss");
   rule_of(shape).check();
 }
 

@@ -30,19 +30,24 @@ namespace chorale {
 // A mixture of experts (Shazeer et al. 2017): a router sends every token to `chosen` of `count` small MLPs. The definition
 // mentions no layout (docs/architecture/model.md). Scores, limits on groups and capacity: src/math/routing.hpp.
 struct Experts {
-  std::int64_t count = 0;           // E; 0: every MLP is dense, and the other fields mean nothing
-  std::int64_t chosen = 2;          // k: experts per token
-  std::int64_t ffn = 0;             // width of one expert
-  std::int64_t shared_ffn = 0;      // width of an expert that takes every token; 0: none
-  std::int64_t every = 1;           // block i has experts if (i + 1) % every == 0; the others have a dense MLP
-  std::string score = "softmax";    // or "sigmoid"
-  bool before_choice = false;       // softmax over all experts, not renormalised; otherwise over the chosen ones
-  double scale = 1;                 // multiplies the weights of the chosen experts
-  std::int64_t groups = 1;          // experts are divided into groups of neighbors …
-  std::int64_t chosen_groups = 1;   // … and a token chooses only among the experts of its best groups
-  double capacity = 0;              // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
-  double balance = 0;               // coefficient of the balance loss
-  double z = 0;                     // coefficient of the router's z-loss
+  std::int64_t count = 0;          // E; 0: every MLP is dense, and the other fields mean nothing
+  std::int64_t chosen = 2;         // k: experts per token
+  std::int64_t ffn = 0;            // width of one expert
+  std::int64_t shared_ffn = 0;     // width of an expert that takes every token; 0: none
+  std::int64_t every = 1;          // block i has experts if (i + 1) % every == 0; the others have a dense MLP
+  std::string score = "softmax";   // or "sigmoid"
+  bool before_choice = false;      // softmax over all experts, not renormalised; otherwise over the chosen ones
+  double scale = 1;                // multiplies the weights of the chosen experts
+  std::int64_t groups = 1;         // experts are divided into groups of neighbors …
+  std::int64_t chosen_groups = 1;  // … and a token chooses only among the experts of its best groups
+  double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
+  double balance = 0;              // coefficient of the balance loss
+  double z = 0;                    // coefficient of the router's z-loss
+  bool bias = false;               // a bias per expert, added to its score for the choice; moves after every step
+  double bias_rate = 1e-3;         // by how much a step moves it
+  // Where the balance loss takes the experts' shares of choices from: "seq_aux_loss", the sequence; "global_aux_loss", the
+  // whole previous step.
+  std::string balancing = "seq_aux_loss";
   std::string routing = "learned";  // or a forced routing (src/math/forced_routing.hpp)
 
   bool forced() const { return count > 0 && routing != "learned"; }

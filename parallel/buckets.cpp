@@ -100,7 +100,8 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
 }
 
 AxisSet Buckets::copied_along(const Parameter& parameter) const {
-  return copies(parameter, options_.zero == 0 ? 0 : home_.at(&parameter)->cut_among, mesh_);
+  const auto home = home_.find(&parameter);  // biases of experts are in no bucket, and never sharded
+  return copies(parameter, options_.zero == 0 || home == home_.end() ? 0 : home->second->cut_among, mesh_);
 }
 
 void Buckets::allocate(Bucket& bucket) {

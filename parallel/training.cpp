@@ -28,6 +28,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
       choices_(options.shape),
+      balance_(options.shape, memory_),
       batch_totals_(memory_, options.numerics == "exact", std::ssize(choices_.numbers)),
       account_(mesh_, options.queue(), clock) {
   ledger_.add(Category::workspace, options.device_bytes);
@@ -48,6 +49,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
+  context.balance = &balance_;
   context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
   context.stream.first_row = boundary_->first_row(rows);
@@ -141,6 +143,7 @@ StepResult Training::step(const ReadSamples& read) {
     account_.update_begins();
     optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
     account_.updated();
+    balance_.step(choices_);
     reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
     account_.update_ends();
   }

@@ -19,6 +19,7 @@
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
+#include "layers/router_balance.hpp"
 #include "parallel/batch_totals.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
@@ -97,6 +98,7 @@ class Training {
 
   const PipelineSchedule& schedule() const { return schedule_; }
   const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
+  const RouterBalance& balance() const { return balance_; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
   // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
@@ -145,6 +147,7 @@ class Training {
   PipelineSchedule schedule_;
   std::int64_t tokens_ = 0;  // targets of this batch that count, on ranks where has_loss()
   ChoiceCounts choices_;
+  RouterBalance balance_;
   BatchTotals batch_totals_;
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;

@@ -107,7 +107,7 @@ std::optional<Difference> first_difference(const History& expected, const Histor
 
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
   const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm",
-             is_total = is_loss || is_norm || tensor == choices;
+             is_total = is_loss || is_norm || tensor == choices || parameter_of(tensor) == "expert_bias";
   const AxisTable& axes = *layout.axes;
   const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
                 experts = dividing(axes, Divides::experts, expert_grid), in_use = axes_of(axes, layout.grids()),

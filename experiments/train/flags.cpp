@@ -57,6 +57,10 @@ const ShapeOption shape_options[] = {
      [](const ModelShape& s) { return s.experts.capacity > 0 ? of_experts(s, &Experts::capacity) : dropless; }},
     {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }, true},
     {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true},
+    {"moe-router-enable-expert-bias", [](const ModelShape& s) { return of_experts(s, &Experts::bias); }},
+    {"moe-router-bias-update-rate",
+     [](const ModelShape& s) { return s.experts.bias ? of_experts(s, &Experts::bias_rate) : ""; }, true},
+    {"moe-router-load-balancing-type", [](const ModelShape& s) { return of_experts(s, &Experts::balancing); }, true},
     {"routing", [](const ModelShape& s) { return of_experts(s, &Experts::routing); }, true}};
 
 std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
@@ -191,6 +195,14 @@ void Flags::declare_experts(Options& o) {
                  .range(1e-6, 1e6));
   of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
   of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
+  of_experts(o.add("moe-router-load-balancing-type", e.balancing,
+                   "shares of experts in the balance loss: of the sequence (seq) or of the previous step (global)")
+                 .one_of({"seq_aux_loss", "global_aux_loss"}));
+  of_experts(o.add("moe-router-enable-expert-bias", e.bias,
+                   "choose experts by score + bias, and move the biases after each step toward equal loads"));
+  o.add("moe-router-bias-update-rate", e.bias_rate, "by how much a step moves a bias")
+      .range(0, 1e6)
+      .only_with("moe-router-enable-expert-bias", {"true"});
   of_experts(o.add("routing", e.routing,
                    "who chooses experts: the router, or a rule for measurements that knows only the token's position")
                  .one_of(routing_names()));

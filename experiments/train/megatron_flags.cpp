@@ -85,6 +85,15 @@ const Word flags[] = {
      "per sequence; if missing: no token is dropped"},
     same("moe-aux-loss-coeff"),
     same("moe-z-loss-coeff"),
+    {"moe-router-load-balancing-type",
+     Means::same,
+     "moe-router-load-balancing-type",
+     {},
+     "seq_aux_loss or global_aux_loss. The latter takes the loads of the previous step, Megatron's those of this step so "
+     "far; "
+     "Megatron's default, aux_loss, depends on the micro-batch"},
+    same("moe-router-enable-expert-bias"),
+    same("moe-router-bias-update-rate"),
     sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron's draws random logits
     // numbers
     sets("bf16", "dtype", "bf16"),

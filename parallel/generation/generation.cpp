@@ -55,11 +55,18 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
       numerics_(numerics_on(options.device, options.numerics)),
       boundary_(boundary_for(mesh_)),
       exchange_(exchange_of(mesh_)),
-      stage_(options.shape, Remake::none, mesh_) {
+      stage_(options.shape, Remake::none, mesh_),
+      balance_(options.shape, memory_) {
   require_generates(mesh_.layout());
   buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_), mesh_, memory_);
   if (buckets_->options().zero >= 3) stage_.wrap_units(*buckets_);
   cache_.capacity = options.shape.sequence;
+}
+
+std::vector<Owned> Generator::weights() const {
+  std::vector<Owned> all = buckets_->owned();
+  if (const ParameterPointer bias = balance_.bias()) all.push_back({bias, 0, bias->value.count(), bias->value, {}});
+  return all;
 }
 
 std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
@@ -77,6 +84,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   context.training = false;
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
+  context.balance = &balance_;
   context.cache = &cache_;
   const Tensor ids = context.typed({count}, DType::i32, Category::data);
   if (!ids.phantom())

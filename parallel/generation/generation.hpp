@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/router_balance.hpp"
 #include "parallel/generation/sampling.hpp"
 #include "parallel/stage.hpp"
 #include "src/math/device_kernels.hpp"
@@ -45,7 +46,7 @@ class Generator {
 
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
-  std::vector<Owned> weights() const { return buckets_->owned(); }  // uninitialized: the caller loads them
+  std::vector<Owned> weights() const;  // uninitialized: the caller loads them
 
   // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
   // replica pass the same token to `on_token`, which must return the same answer on all of them. All replicas call
@@ -72,6 +73,7 @@ class Generator {
   std::unique_ptr<ExpertExchange> exchange_;
   Stage stage_;
   std::unique_ptr<Buckets> buckets_;
+  RouterBalance balance_;
   KeyValueCache cache_;
 };
 

@@ -134,6 +134,7 @@ void Checkpoint::require_model(const ModelShape& here) const {
         {"scale of weights", fmt::format("{}", m.experts.scale)},
         {"groups of experts", fmt::format("{}", m.experts.groups)},
         {"chosen groups", fmt::format("{}", m.experts.chosen_groups)},
+        {"bias of experts", fmt::format("{}", m.experts.bias)},
         {"capacity factor", fmt::format("{}", m.experts.capacity)}};
   };
   const auto there = facts(metadata().model), wanted = facts(here);

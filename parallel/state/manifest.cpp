@@ -20,7 +20,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
 // A checkpoint from before there were experts lacks that key: every MLP is dense.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
-                                                groups, chosen_groups, capacity, balance, z, routing)
+                                                groups, chosen_groups, capacity, balance, z, bias, bias_rate, balancing,
+                                                routing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary,
                                                 dropout, epsilon, rotary_base, tied, experts, head, qk_norm)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,

@@ -47,6 +47,8 @@ std::vector<StateTensor> state_of(Training& training) {
   training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
     all.push_back(part_of(training, name, owned, tensor));
   });
+  for (const ParameterPointer& p : training.balance().state())
+    all.push_back(part_of(training, p->name, {p, 0, p->value.count(), p->value, {}}, p->value));
   return all;
 }
 

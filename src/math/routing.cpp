@@ -9,20 +9,27 @@
 #include "src/math/forced_routing.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/router.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
 
 using namespace routing;
 
-// A token's experts, in ascending order. `ids` is room for the experts of its groups.
+// A token's experts, in ascending order. `bias` may be null. `ids` is room for the experts of its groups.
 template <class T>
-void choose(const TokenRule& rule, const Room<T>& room, std::vector<std::int32_t>& ids, std::int32_t* chosen) {
-  const OpenGroups<T> open(Alone{}, rule, room.scores, room.of_groups);
+void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::vector<std::int32_t>& ids,
+            std::int32_t* chosen) {
+  const T* scores = room.scores;
+  if (bias) {
+    for (std::int64_t e = 0; e < rule.experts; ++e) room.slopes[e] = room.scores[e] + static_cast<T>(bias[e]);
+    scores = room.slopes;
+  }
+  const OpenGroups<T> open(Alone{}, rule, scores, room.of_groups);
   ids.clear();
   for (std::int32_t expert = 0; expert < rule.experts; ++expert)
     if (open.has(expert)) ids.push_back(expert);
-  best_first(ids, rule.chosen, room.scores);
+  best_first(ids, rule.chosen, scores);
   std::copy_n(ids.begin(), rule.chosen, chosen);
   std::sort(chosen, chosen + rule.chosen);
 }
@@ -62,6 +69,17 @@ std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t toke
   return counts;
 }
 
+// On a device this copies the choices to the host.
+void count_drops(const RoutingRule& rule, Routing& routing) {
+  if (rule.capacity == 0) return;
+  with_values<std::int32_t>(routing.chosen, Use::read, [&](std::span<std::int32_t> chosen) {
+    with_values<std::int32_t>(routing.places, Use::read, [&](std::span<std::int32_t> places) {
+      for (std::size_t i = 0; i < places.size(); ++i)
+        if (places[i] < 0) ++routing.dropped[static_cast<std::size_t>(chosen[i])];
+    });
+  });
+}
+
 // The counts of a plan: all sequences are routed alike.
 std::vector<std::int64_t> planned_counts(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t tokens,
                                          std::int64_t leaf) {
@@ -85,6 +103,9 @@ void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
           to_string(logits.shape()), name_of(logits.dtype()));
   require(logits.dim(0) * rule.chosen <= std::numeric_limits<std::int32_t>::max(),
           "{} tokens with {} experts each have more choices than fit in an i32", logits.dim(0), rule.chosen);
+  for (const Tensor& of_experts : {rule.bias, rule.previous})
+    require(!of_experts || of_experts.shape() == Shape{rule.experts},
+            "biases and counts of {} experts have that many elements, not {}", rule.experts, to_string(of_experts.shape()));
   require((rule.capacity == 0 && rule.balance == 0) || (rule.sequence > 0 && logits.dim(0) % rule.sequence == 0),
           "with a capacity or a balance loss {} tokens must be whole sequences of {}", logits.dim(0), rule.sequence);
 }
@@ -127,6 +148,12 @@ std::int64_t RoutingRule::most_rows(std::int64_t tokens, std::int64_t own) const
   return tokens / sequence * std::min(sequence * of_a_token, own * most_of_expert());
 }
 
+void refuse_balance_on_device() {
+  usage_error("experts are balanced by the counts of whole steps on the host only, so far",
+              "this rank computes on a CUDA device",
+              "use --device cpu, or leave out --moe-router-enable-expert-bias and global_aux_loss");
+}
+
 Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced) {
   rule.check();
@@ -145,13 +172,16 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
     return routing;
   }
   if (queue.device) {
+    if (rule.bias || rule.previous) refuse_balance_on_device();
     queue.device->route(logits, rule, leaf, forced, routing, queue);
+    count_drops(rule, routing);
     return routing;
   }
   std::int32_t *chosen = routing.chosen.values<std::int32_t>().data(),
                *places = routing.places.values<std::int32_t>().data();
   std::fill_n(places, tokens * k, 0);
   const TokenRule token_rule(rule);
+  const float* bias = rule.bias ? rule.bias.values<float>().data() : nullptr;
   visit_logits(logits, [&]<class T>(Type<T>) {
     const T* in = logits.values<T>().data();
     T* weights = routing.weights.values<T>().data();
@@ -163,7 +193,7 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
       for (std::int64_t t = first; t < last; ++t) {
         set_scores(Alone{}, token_rule, in + t * rule.experts, room.scores);
         if (forced.empty())
-          choose(token_rule, room, ids, chosen + t * k);
+          choose(token_rule, room, bias, ids, chosen + t * k);
         else
           std::copy_n(forced.begin() + t % rule.sequence * k, k, chosen + t * k);
         weigh(Alone{}, token_rule, room.scores, chosen + t * k, weights + t * k);
@@ -177,8 +207,7 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
       if (places[i] < 0) weights[i] = 0;
   });
   routing.counts = number_rows(rule, tokens, leaf, chosen, places);
-  for (std::int64_t i = 0; i < tokens * k; ++i)
-    if (places[i] < 0) ++routing.dropped[static_cast<std::size_t>(chosen[i])];
+  count_drops(rule, routing);
   return routing;
 }
 

@@ -21,6 +21,9 @@
 // score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are in ascending order. For
 // k = 1 a sigmoid is not divided. softmax_of_chosen is then always 1, and only the two losses below train its router.
 //
+// Bias (DeepSeek-V3): a token chooses by score + bias, for experts and for groups. The weights come from the scores alone,
+// and no gradient reaches the biases.
+//
 // Groups (DeepSeek-V3): neighboring experts form groups. A group's score is the sum of its best k / groups_chosen scores. A
 // token chooses only among the experts of its best `groups_chosen` groups.
 //
@@ -32,6 +35,8 @@
 //
 //   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that fell on expert e, before drops,
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
+//                                     With `previous`, f_e is the share of the previous step's choices instead. Before the
+//                                     first step these are zeros: all f_e are 1/E, and the constant loss has no gradient
 //   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
 //
 // Logits, weights and their gradients are f32 (f64 in tests that compute in f64). Cost per token: E exponentials and a
@@ -54,6 +59,8 @@ struct RoutingRule {
   double capacity = 0;        // the factor; 0: nothing is dropped
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
+  Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: none
+  Tensor previous = {};       // i64 [E]: how many tokens of the previous step chose each expert; empty: see f_e below
 
   void check() const;                   // throws a usage error for impossible values
   std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; without capacity s
@@ -86,5 +93,7 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 // The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
 // run may drop others, but as many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf);
+
+[[noreturn]] void refuse_balance_on_device();  // a usage error: devices know no RoutingRule::bias and no ::previous
 
 }  // namespace chorale

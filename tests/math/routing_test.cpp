@@ -10,6 +10,24 @@ using test::refused;
 
 namespace {
 
+// Biases and counts of the previous step.
+RoutingRule balanced(RoutingRule rule) {
+  static Desk desk;
+  rule.bias = desk.random({rule.experts}, DType::f32, 1);
+  rule.previous = desk.empty({rule.experts}, DType::i64);
+  for (std::int64_t e = 0; e < rule.experts; ++e)
+    rule.previous.values<std::int64_t>()[static_cast<std::size_t>(e)] = e * e % 7;
+  return rule;
+}
+
+// All cases, and some of them with biases.
+std::vector<Case> with_biases() {
+  std::vector<Case> all = cases();
+  for (std::size_t i = 0, plain = all.size(); i < plain; i += 5)
+    all.push_back({balanced(all[i].rule), all[i].tokens, all[i].leaf});
+  return all;
+}
+
 reference::Numbers row_of(const reference::Numbers& table, std::int64_t row, std::int64_t width) {
   return {table.begin() + row * width, table.begin() + (row + 1) * width};
 }
@@ -58,7 +76,7 @@ bool same_routing(const Routing& a, const Routing& b) {
 
 TEST_CASE("routing: choices, weights and places are the reference's, with the same bits on one thread and several") {
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const Case& c : cases()) {
+    for (const Case& c : with_biases()) {
       INFO(name_of(dtype) << ": " << text_of(c));
       Desk desk;
       const Tensor logits = desk.random({c.tokens, c.rule.experts}, dtype, 4);
@@ -86,7 +104,7 @@ TEST_CASE("routing: choices, weights and places are the reference's, with the sa
 // and drops are fixed, as the gradient assumes.
 TEST_CASE("routing: the gradient matches finite differences of the reference") {
   const double factor = 8;
-  for (const Case& c : cases()) {
+  for (const Case& c : with_biases()) {
     INFO(text_of(c));
     const std::int64_t experts = c.rule.experts, k = c.rule.chosen;
     Desk desk;
@@ -145,7 +163,7 @@ TEST_CASE("routing: without the two losses, the gradient is that of the weights 
 }
 
 TEST_CASE("routing: a sequence is routed alike in every micro-batch") {
-  for (const Case& c : cases()) {
+  for (const Case& c : with_biases()) {
     if (c.tokens == 1) continue;
     INFO(text_of(c));
     Desk desk;
@@ -209,6 +227,29 @@ TEST_CASE("routing: an expert that all tokens choose keeps those with the highes
   CHECK(rule.most_rows(6, 2) == 6);
 }
 
+TEST_CASE("routing: biases change the choice of experts and groups, but not the weights") {
+  Desk desk;
+  RoutingRule rule{.experts = 4, .chosen = 2, .score = RouterScore::sigmoid, .groups = 2, .groups_chosen = 1};
+  const Tensor logits = logits_of(desk, {{1, 1, 0, 0}});
+  CHECK(integers(route(logits, rule, 1, desk.allocator, {}).chosen) == reference::Choices{0, 1});
+  rule.bias = desk.filled({4}, DType::f32, 0);
+  put(rule.bias, 3, 1);
+  const Routing biased = route(logits, rule, 1, desk.allocator, {});
+  CHECK(integers(biased.chosen) == reference::Choices{2, 3});
+  CHECK(doubles(biased.weights) == std::vector<double>{0.5, 0.5});
+}
+
+TEST_CASE("routing: before the first step, the balance loss of whole steps has no gradient") {
+  Desk desk;
+  RoutingRule rule{.experts = 6, .chosen = 2, .sequence = 4, .balance = 0.7};
+  rule.previous = desk.empty({6}, DType::i64);
+  clear(rule.previous);
+  const Tensor logits = desk.random({8, 6}, DType::f64), none = desk.filled({8, 2}, DType::f64, 0);
+  const Routing routing = route(logits, rule, 4, desk.allocator, {});
+  routing_gradient(logits, rule, routing.chosen, routing.places, none, 1, logits, {});
+  CHECK(doubles(logits) == std::vector<double>(48));
+}
+
 TEST_CASE("routing: only experts of the best groups are chosen") {
   Desk desk;
   RoutingRule rule{.experts = 6, .chosen = 2, .groups = 3, .groups_chosen = 1, .sequence = 1};
@@ -235,7 +276,7 @@ TEST_CASE("routing: extreme logits give finite weights and gradients") {
 
 TEST_CASE("routing: a NaN or an infinite logit reaches the weights, and all places stay within the rows") {
   for (const double poison : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
-    for (const Case& c : cases()) {
+    for (const Case& c : with_biases()) {
       // σ(∞) is 1, an ordinary score.
       if (std::isinf(poison) && c.rule.score == RouterScore::sigmoid) continue;
       INFO(poison << ": " << text_of(c));
@@ -257,7 +298,7 @@ TEST_CASE("routing: a NaN or an infinite logit reaches the weights, and all plac
 }
 
 TEST_CASE("routing: phantom logits give the counts of balanced routing") {
-  for (const Case& c : cases()) {
+  for (const Case& c : with_biases()) {
     INFO(text_of(c));
     Desk desk;
     PhantomMemory phantom;
@@ -267,7 +308,8 @@ TEST_CASE("routing: phantom logits give the counts of balanced routing") {
     const Routing plan = route(planned, c.rule, c.leaf, nowhere, {});
     CHECK((plan.chosen.phantom() && plan.weights.phantom() && plan.places.phantom()));
     routing_gradient(planned, c.rule, plan.chosen, plan.places, plan.weights, 1, planned, {});
-    if (c.rule.groups_chosen < c.rule.groups) continue;  // groups may not let a token choose these experts
+    // Groups and biases may not let a token choose these experts.
+    if (c.rule.groups_chosen < c.rule.groups || c.rule.bias) continue;
     const Tensor logits = desk.filled({c.tokens, experts}, DType::f32, -200);  // so that all weights are equal
     for (std::int64_t i = 0; i < c.tokens * k; ++i) put(logits, i / k * experts + i % (c.rule.sequence * k) % experts, 1);
     const Routing routing = route(logits, c.rule, c.leaf, desk.allocator, {});

@@ -37,6 +37,8 @@ inline Choices choose(const Numbers& logits, const RoutingRule& rule) {
   Numbers scores = logits;
   if (rule.score == RouterScore::softmax) scores = softmax(logits);
   if (rule.score == RouterScore::sigmoid) scores = sigmoids(logits);
+  if (rule.bias)
+    for (std::size_t e = 0; e < scores.size(); ++e) scores[e] += static_cast<double>(rule.bias.values<float>()[e]);
   const auto size = scores.size() / static_cast<std::size_t>(rule.groups);
   Numbers of_groups;
   for (auto first = scores.begin(); first != scores.end(); first += static_cast<std::ptrdiff_t>(size)) {
@@ -124,6 +126,13 @@ inline double router_losses(const Numbers& logits, const Choices& chosen, const 
       for (std::size_t j = 0; j < k; ++j)
         shares[static_cast<std::size_t>(chosen[t * k + j])] += 1 / static_cast<double>(k * s);
       loss += rule.z * std::log(exponentials) * std::log(exponentials);
+    }
+    if (rule.previous) {
+      double sum = 0;
+      for (const std::int64_t n : rule.previous.values<std::int64_t>()) sum += static_cast<double>(n);
+      for (std::size_t e = 0; e < experts; ++e)
+        shares[e] = sum > 0 ? static_cast<double>(rule.previous.values<std::int64_t>()[e]) / sum
+                            : 1.0 / static_cast<double>(experts);
     }
     for (std::size_t e = 0; e < experts; ++e) loss += rule.balance * static_cast<double>(s * experts) * shares[e] * means[e];
   }

@@ -1,0 +1,40 @@
+// Balancing of experts by the counts of whole steps (choice_counts.hpp). Such counts are integers, and the same on every
+// layout, so the balanced models are too.
+//
+//   bias       After each step, b_e += rate · sign(mean − n_e), where n_e tokens chose expert e, and `mean` is n's mean over
+//              the experts of the block. Routers choose by score + b_e (DeepSeek-V3; Wang et al. 2024).
+//   previous   n_e of the newest step. The balance loss of the next step takes its shares f_e from it.
+//
+// Both are state of the training, though no gradient reaches them: checkpoints have them. Only a training step moves them.
+// Every rank has those of all blocks, [blocks of experts, E], because the counts of all blocks reach every rank.
+#pragma once
+#include <vector>
+
+#include "layers/choice_counts.hpp"
+#include "layers/parameter.hpp"
+
+namespace chorale {
+
+class RouterBalance {
+ public:
+  RouterBalance(const ModelShape& shape, Allocator& memory);
+
+  // Of one block, [E]; empty if the model does without.
+  Tensor bias(std::int64_t block) const { return of(bias_, block); }          // f32
+  Tensor previous(std::int64_t block) const { return of(previous_, block); }  // i64; zeros before the first step
+
+  void step(const ChoiceCounts& counts);
+
+  std::vector<ParameterPointer> state() const;     // their names, shapes and values
+  ParameterPointer bias() const { return bias_; }  // null: none
+
+ private:
+  static Tensor of(const ParameterPointer& all, std::int64_t block) {
+    return all ? all->value.narrow(block, 1).view({all->shape[1]}) : Tensor();
+  }
+
+  double rate_;
+  ParameterPointer bias_, previous_;
+};
+
+}  // namespace chorale
