@@ -130,6 +130,76 @@ TEST_CASE("comparing a run with a one-rank run catches mistakes that other proje
     }
 }
 
+// Mistakes of experts. Some change the options of the mistaken run: `change` gets the layout.
+struct MistakeOfExperts {
+  const char* about;
+  std::vector<const char*> layouts;
+  const char* caught;
+  void (*change)(TrainingOptions&, const Layout&) = [](TrainingOptions&, const Layout&) {};
+  void (*make)(Run&) = [](Run&) {};
+};
+
+const MistakeOfExperts mistakes_of_experts[] = {
+    {.about = "gradients of experts are multiplied by ep",
+     .layouts = {"dp2.ep2", "dp4.ep2.z1", "dp2.pp2.ep2", "dp4.ep2.z3"},
+     .caught = "step 1: norm",
+     .make = reduce_by<ExpertsTooLarge>},
+    {.about = "each tensor rank adds the whole balance loss",
+     .layouts = {"dp1.tp2", "dp2.tp2.ep2.sp"},
+     .caught = "step 1: norm",
+     .change = [](TrainingOptions& o,
+                  const Layout& layout) { o.shape.experts.balance *= static_cast<double>(layout.shards()); }},
+    {.about = "the balance loss is not divided by the number of micro-batches",
+     .layouts = {"dp1", "dp2.pp2", "dp2.ep2"},
+     .caught = "step 1: norm",
+     .change =
+         [](TrainingOptions& o, const Layout& layout) {
+           o.shape.experts.balance *= 12.0 / static_cast<double>(layout.replicas() * o.micro_batch);
+         }},
+    {.about = "recomputation counts the choices of experts again",
+     .layouts = {"dp1", "dp1.tp2", "dp2.ep2.z2"},
+     .caught = "step 1: experts were chosen differently",
+     .change = [](TrainingOptions& o, const Layout&) { o.build = with_blocks_in<CountsAgain>; }},
+    {.about = "evaluations move the biases of experts",
+     .layouts = {"dp1", "dp2.tp2", "dp2.ep2"},
+     .caught = "step 2: expert_bias differs",
+     .change = [](TrainingOptions& o, const Layout&) { o.build = with_blocks_in<MovesAlways>; }},
+};
+
+TEST_CASE("comparing a run with a one-rank run catches mistakes in the training of experts", "[threads]") {
+  const auto options_of = [](const Layout& layout) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape = test::small_moe();
+    options.shape.experts.score = "sigmoid", options.shape.experts.bias = true;
+    return options;
+  };
+  const auto trained = [](Run& run) {
+    run.steps(1).training.evaluate(run.read, 7);
+    return run.steps(2).seen;
+  };
+  HostMemory host;
+  Run right(options_of({}), Mesh(), host);
+  const test::Seen expected = trained(right);
+  for (const MistakeOfExperts& mistake : mistakes_of_experts)
+    for (const char* word : mistake.layouts)
+      for (const bool mistaken : {false, true}) {
+        INFO(mistake.about << " in " << word);
+        const Layout layout = parse_layout(word, 0);
+        TrainingOptions options = options_of(layout);
+        options.micro_batch = 1;
+        if (mistaken) mistake.change(options, layout);
+        const std::string trouble = test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+          Run run(options, std::move(mesh), memory);
+          if (mistaken) mistake.make(run);
+          return difference(expected, trained(run));
+        });
+        if (mistaken)
+          CHECK_THAT(trouble, Catch::Contains(mistake.caught));
+        else
+          CHECK(trouble == "");
+      }
+}
+
 // This test shows why gradients and their norms are compared, not only losses.
 TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in the loss", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
