@@ -27,9 +27,10 @@ struct History {
 };
 
 struct Difference {
-  std::int64_t step = 0;       // from 1
-  std::string tensor;          // name of the tensor, "loss", "choices" (the counts of experts' choices), "gradient norm", or
-                               // "its end" if the run ended before this step
+  std::int64_t step = 0;  // from 1
+  // Name of the tensor, "loss", "choices" (counts of experts' choices), "gradient norm", or "its end" if the run ended before
+  // this step.
+  std::string tensor;
   std::int64_t differing = 0;  // how many tensors of the same kind differ at that step
 };
 

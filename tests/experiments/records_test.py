@@ -28,11 +28,15 @@ class Records(unittest.TestCase):
                 start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
                 start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
                 ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4",
-                      "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs")]
+                      "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs"),
+                start([chorale, "train", "--preset", "tiny-moe", "--threads", "1", "--global-batch-size", "4",
+                       "--moe-expert-capacity-factor", "0.5", "--train-iters", "4", "--log-interval", "3", "--eval-samples",
+                       "4", "--no-save", "--run-dir", f"{cls.folder}/experts"])]
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
-                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
+                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs", "experts"))]
+        cls.output_of_experts = made[-1].stdout + made[-1].stderr
 
     def groups(self, file):
         found = ["/"]
@@ -67,6 +71,22 @@ class Records(unittest.TestCase):
                     for name in record.attrs if group == "/" else []:
                         with self.subTest(file=file, attribute=name):
                             self.assertIn(name, described)
+
+    def test_a_row_of_experts_counts_every_choice_of_its_steps(self):
+        with h5py.File(f"{self.folder}/experts/latest/run.h5") as record:
+            steps, chosen, dropped = (record["experts"][name][:] for name in ("steps", "chosen", "dropped"))
+            self.assertEqual(steps.tolist(), [3, 1])
+            self.assertEqual(chosen.sum(axis=2).tolist(), [[3 * 4 * 24 * 2] * 2, [4 * 24 * 2] * 2])
+            self.assertGreaterEqual(dropped.sum(), chosen.sum() / 2)  # half of the choices exceed the capacity
+            shares = record["train"]["dropped_share"][:]
+            self.assertAlmostEqual(shares[3], dropped[1].sum() / chosen[1].sum())
+        self.assertRegex(self.output_of_experts, r"tokens/s  MFU \S+ %  dropped \d+ %")
+
+    def test_the_report_draws_the_load_of_each_expert(self):
+        result = start([chorale, "report", f"{self.folder}/experts/latest/run.h5", "--html", f"{self.folder}/experts.html"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(f"{self.folder}/experts.html", encoding="utf-8") as page:
+            self.assertEqual(len(re.findall(r"<title>block \d, expert \d: [\d.]+ ×</title>", page.read())), 2 * 4)
 
     def test_xarray_opens_every_group_of_every_record_with_both_engines(self):
         for file in self.files:

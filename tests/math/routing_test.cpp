@@ -239,17 +239,6 @@ TEST_CASE("routing: biases change the choice of experts and groups, but not the 
   CHECK(doubles(biased.weights) == std::vector<double>{0.5, 0.5});
 }
 
-TEST_CASE("routing: before the first step, the balance loss of whole steps has no gradient") {
-  Desk desk;
-  RoutingRule rule{.experts = 6, .chosen = 2, .sequence = 4, .balance = 0.7};
-  rule.previous = desk.empty({6}, DType::i64);
-  clear(rule.previous);
-  const Tensor logits = desk.random({8, 6}, DType::f64), none = desk.filled({8, 2}, DType::f64, 0);
-  const Routing routing = route(logits, rule, 4, desk.allocator, {});
-  routing_gradient(logits, rule, routing.chosen, routing.places, none, 1, logits, {});
-  CHECK(doubles(logits) == std::vector<double>(48));
-}
-
 TEST_CASE("routing: only experts of the best groups are chosen") {
   Desk desk;
   RoutingRule rule{.experts = 6, .chosen = 2, .groups = 3, .groups_chosen = 1, .sequence = 1};

@@ -63,6 +63,11 @@ struct Seen {
   std::vector<std::map<std::string, std::uint64_t>> prints;
   std::vector<std::vector<std::int64_t>> choices;  // of experts, by step: ChoiceCounts::numbers
   double held_out = 0;
+
+  void forget(std::ptrdiff_t first_steps) {
+    const auto cut = [=](auto& all) { all.erase(all.begin(), all.begin() + first_steps); };
+    cut(steps), cut(prints), cut(choices);
+  }
 };
 
 // A rank that trains.

@@ -103,6 +103,10 @@ TEST_CASE("cells show a choice or an amount, and a chart without cells is well d
   require_well_drawn(svg);
   CHECK_THAT(svg, says("url(#hatch0)"));
   CHECK_THAT(svg, says("class=\"on_strong\""));
+  CHECK(times(svg, "class=\"heat\"") == 1);
+  chart.scale = {{0, "none"}, {1, "most"}};
+  CHECK(times(draw(chart), "class=\"heat\"") == 1 + 2);
+  CHECK_THAT(draw(chart), says(">most</text>"));
   chart.rows.clear(), chart.columns.clear(), chart.cells.clear();
   require_well_drawn(draw(chart));
 }

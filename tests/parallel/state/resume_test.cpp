@@ -38,8 +38,7 @@ test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory
 // Trains four steps and returns the results of the last two.
 test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
-  seen.steps.erase(seen.steps.begin(), seen.steps.begin() + 2);
-  seen.prints.erase(seen.prints.begin(), seen.prints.begin() + 2);
+  seen.forget(2);
   return seen;
 }
 
