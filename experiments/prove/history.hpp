@@ -28,16 +28,16 @@ struct History {
 
 struct Difference {
   std::int64_t step = 0;  // from 1
-  // Name of the tensor, "loss", "choices" (counts of experts' choices), "gradient norm", or "its end" if the run ended before
-  // this step.
+  // Name of the tensor, "loss", "choices" (the counts of experts' choices), "gradient norm", or "its end" if the run ended
+  // before this step.
   std::string tensor;
   std::int64_t differing = 0;  // how many tensors of the same kind differ at that step
 };
 
 // The first difference between `seen` and `expected`, if any; a failed run is compared up to its last complete step. Values
 // are compared in the order in which a step computes them: the loss, the choices of experts, the gradients (in backward
-// order), their norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes the weights wrong. So the first
-// difference is not a consequence of the others.
+// order), their norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes the weights
+// wrong. So the first difference is not a consequence of the others.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives that may have made a tensor wrong under this layout: "tp all_reduce, dp reduce_scatter".

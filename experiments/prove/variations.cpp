@@ -105,6 +105,16 @@ std::vector<Variation> of_capacities() {
   return all;
 }
 
+// The latter two use the counts of whole steps.
+std::vector<Variation> of_balances() {
+  return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = "seq_aux_loss"; }),
+          always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = "global_aux_loss"; }),
+          always("balance by biases", [](Case& row) {
+            Experts& experts = row.options.shape.experts;
+            experts.score = "sigmoid", experts.before_choice = false, experts.bias = true, experts.bias_rate = 0.01;
+          })};
+}
+
 // A combination: the number of a variation of each kind.
 using Numbers = std::vector<std::size_t>;
 using Lists = std::vector<std::vector<Variation>>;
@@ -158,7 +168,7 @@ std::set<Pair> pairs_in(const Numbers& numbers) {
 
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape) {
   for (const std::string& kind : of_kinds)
-    if ((kind == "routing" || kind == "capacity") && shape.experts.count == 0)
+    if ((kind == "routing" || kind == "capacity" || kind == "balance") && shape.experts.count == 0)
       usage_error("the model has no experts", fmt::format("{} changes what experts do, num-experts is 0", kind),
                   fmt::format("use --preset tiny-moe, or leave out {}", kind));
 }
@@ -171,7 +181,8 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
   if (kind == "schedule") return of_schedules();
   if (kind == "order") return of_orders();
   if (kind == "recompute") return of_recomputing();
-  return kind == "routing" ? of_routings() : of_capacities();
+  if (kind == "routing") return of_routings();
+  return kind == "capacity" ? of_capacities() : of_balances();
 }
 
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain) {

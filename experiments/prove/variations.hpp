@@ -1,6 +1,6 @@
 // What a proof changes besides the layout. Most variations must not change the bits: the backend, the algorithm, the sizes
-// of buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing and capacity change the
-// model, so their cases are compared with one rank that trains the changed model.
+// of buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing, capacity and balance
+// change the model, so their cases are compared with one rank that trains the changed model.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
@@ -18,7 +18,7 @@ struct Variation {
 
 // What may be changed: kinds of variations, such as "recompute".
 inline const std::vector<std::string> kinds{"backend",   "algorithm", "bucket",  "micro-batch", "schedule",
-                                            "recompute", "order",     "routing", "capacity"};
+                                            "recompute", "order",     "routing", "capacity",    "balance"};
 
 // Throws a usage error if the model lacks what a kind changes.
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape);

@@ -58,6 +58,12 @@ class Prove(unittest.TestCase):
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="prove") as steps:
             self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 2)  # one per capacity
 
+    def test_balancing_by_counts_of_whole_steps_has_the_same_bits(self):
+        lines = self.prove("--preset", "tiny-moe", "--layouts", "dp2.ep2", "--combine", "balance,capacity,recompute")
+        rows = [line for line in lines if "dp2.ep2" in line]
+        self.assertEqual(len(rows), 1 + 3 * 2 * 3)
+        self.assertTrue(all(row.endswith("equal") for row in rows), lines)
+
     def test_plain_sums_are_found_to_differ_and_named(self):
         lines = self.prove("--layouts", "dp4", "--numerics", "fast", code=3)
         row = next(line for line in lines if "dp4" in line)
