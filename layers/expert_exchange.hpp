@@ -2,16 +2,18 @@
 // knowing what they do. These defaults are for a rank that has all experts; parallel/experts.cpp overrides them.
 //
 //   home                                         here: the rank of the experts
-//   rows sorted by (expert, token) ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
-//   rows in the same order         ◀─ combine ───────────────────────────────────────────────────────────────┘
+//   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
+//   rows sorted by (expert, token) ◀─ combine ───────────────────────────────────────────────────────────────┘
 //
-// Both functions only move rows, of any type. So each is the gradient of the other: the backward pass dispatches the
-// gradients of the experts' outputs, and combines those of their inputs.
+// dispatch repeats each token's row for its experts, times a weight if there are weights. Otherwise both functions only move
+// rows, of any type. So each is the gradient of the other: the backward pass dispatches the gradients of the outputs, with
+// the weights, and combines those of the experts' inputs.
 //
 // Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
 // (Context::leaf), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
 // other in the order of the ranks.
 #pragma once
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -20,12 +22,15 @@
 namespace chorale {
 
 struct Context;
+struct Routing;    // src/math/routing.hpp
+struct WayByHost;  // parallel/experts_by_host.hpp
 
 // How many rows each expert has from each leaf. The rows are sorted by (expert, leaf), and within a leaf by token.
 struct ExpertRows {
   std::int64_t experts = 0, leaves = 0;
-  std::vector<std::int64_t> counts;        // [experts, leaves]
-  std::vector<std::int64_t> between = {};  // [source rank, rank of the experts]: rows that travel; empty if none does
+  std::vector<std::int64_t> counts;           // [experts, leaves]
+  std::vector<std::int64_t> between = {};     // [source rank, rank of the experts]: rows that travel; empty if none does
+  std::shared_ptr<const WayByHost> way = {};  // null unless rows are dispatched by host
 
   std::int64_t count(std::int64_t expert, std::int64_t leaf) const {
     return counts[static_cast<std::size_t>(expert * leaves + leaf)];
@@ -43,11 +48,12 @@ class ExpertExchange {
 
   // Takes the counts of this rank's micro-batch for all experts. Returns those of this rank's experts, over the micro-
   // batches of all source ranks. In a plan (phantom tensors) the counts at home are balanced, and equal on all ranks.
-  virtual ExpertRows here(const ExpertRows& home, Context&) const { return home; }
-  // `home` and `here` are the counts of both sides.
-  virtual Tensor dispatch(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/, Context&) const {
-    return rows;
-  }
+  // `routing` is that of this rank's micro-batch.
+  virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
+  // The rows of x that the experts of this rank take, by take_rows (src/math/slots.hpp). `weights` may be null. `home` and
+  // `here` are the counts of both sides.
+  virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
+                          const ExpertRows& here, Context& context) const;
   virtual Tensor combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/, Context&) const {
     return rows;
   }

@@ -107,9 +107,7 @@ Tensor MixtureOfExperts::activated(const Tensor& x, Context& context) const {
 // The rows of x that the experts of this rank take.
 Tensor MixtureOfExperts::dispatched(const Tensor& x, const Tensor* weights, const Tensor& places, const Counts& counts,
                                     Context& context) const {
-  const Tensor rows = context.typed({counts.home.all(), width_}, x.dtype(), Category::workspace);
-  take_rows(x, weights, places, rows, context.queue);
-  return context.exchange->dispatch(rows, counts.home, counts.here, context);
+  return context.exchange->dispatch(x, weights, places, counts.home, counts.here, context);
 }
 
 // Starts to add the experts' partial products over the ranks that share them. `partial` has a row for each row of this
@@ -236,7 +234,7 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
   const Routing routing = route(logits, rule, leaf, context.memory, context.queue, forced);
   const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
   if (context.choices) count(routing, home, *context.choices);
-  return {logits, routing, {home, context.exchange->here(home, context)}};
+  return {logits, routing, {home, context.exchange->here(home, routing, context)}};
 }
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {

@@ -111,10 +111,14 @@ Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
   return sizes;
 }
 
-// In an all_to_all, a rank without rows still takes part, because all ranks of a group make the same calls.
-bool Axis::done_alone(const Call& call) const {
+// In an all_to_all, a rank without rows still takes part, because all ranks of a group make the same calls. If no rank has a
+// row, the call is counted but not made. So the number of calls does not depend on the routing of experts.
+bool Axis::done_alone(const Call& call) {
   const bool moves_nothing = std::ranges::all_of(call.everybodys, [](std::int64_t count) { return count == 0; });
-  if (call.input.count == 0 && call.output.count == 0 && moves_nothing) return true;
+  if (call.input.count == 0 && call.output.count == 0 && moves_nothing) {
+    if (!call.everybodys.empty() && size_ > 1) add(static_cast<std::size_t>(call.what), {});
+    return true;
+  }
   if (size_ > 1) return false;
   copy(call.input, call.output);
   return true;

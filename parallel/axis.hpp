@@ -70,6 +70,7 @@ class Axis {
   const std::string& name() const { return name_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  const std::vector<int>& hosts() const { return group_ ? group_.hosts() : hosts_; }  // of the ranks: Problem::hosts
   bool pretends() const { return !group_; }
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return *time_; }
@@ -133,7 +134,7 @@ class Axis {
   Pending start(const TensorCall& call);
   // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
   // Returns false for all other calls.
-  bool done_alone(const Call& call) const;
+  bool done_alone(const Call& call);
   struct Sent {
     std::int64_t bytes = 0, crossing = 0, due = 0;
   };

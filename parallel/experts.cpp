@@ -3,31 +3,32 @@
 #include <algorithm>
 
 #include "layers/context.hpp"
+#include "parallel/experts_by_host.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
 
-// The rows of `here` in two orders: by (source rank, own expert), as they arrive, and by (own expert, source rank), as the
-// experts take them. Calls visit(first row as they arrive, first row as the experts take them, number of rows).
-template <class Visit>
-void each_block(const ExpertRows& here, std::int64_t sources, Visit visit) {
+// The rows of `here` in two orders: as they arrive, in blocks of one source and one expert, and by (own expert, source
+// rank), as the experts take them. Calls visit(first row as they arrive, first row as the experts take them, number of
+// rows).
+template <class Order, class Visit>
+void each_block(const ExpertRows& here, std::int64_t sources, const Order& order, Visit visit) {
   const std::int64_t leaves = here.leaves / sources;  // of one source
-  std::int64_t arrived = 0;
-  std::vector<std::int64_t> taken;  // by expert: its first row that no earlier source has filled
-  for (std::int64_t expert = 0; expert < here.experts; ++expert) taken.push_back(here.sum(0, expert));
-  for (std::int64_t source = 0; source < sources; ++source)
-    for (std::int64_t expert = 0; expert < here.experts; ++expert) {
-      std::int64_t rows = 0;
-      for (std::int64_t leaf = 0; leaf < leaves; ++leaf) rows += here.count(expert, source * leaves + leaf);
-      std::int64_t& first = taken[static_cast<std::size_t>(expert)];
-      if (rows > 0) visit(arrived, first, rows);
-      arrived += rows, first += rows;
-    }
-}
-
-Tensor like(const Tensor& rows, std::int64_t number, Context& context) {
-  return context.typed({number, rows.dim(1)}, rows.dtype(), Category::workspace);
+  const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
+    std::int64_t rows = 0;
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf) rows += here.count(expert, source * leaves + leaf);
+    return rows;
+  };
+  std::vector<std::int64_t> taken;  // by (expert, source): its first row
+  std::int64_t before = 0, arrived = 0;
+  for (std::int64_t expert = 0; expert < here.experts; ++expert)
+    for (std::int64_t source = 0; source < sources; ++source) taken.push_back(before), before += rows_of(source, expert);
+  for (const auto& [source, expert] : order) {
+    const std::int64_t rows = rows_of(source, expert);
+    if (rows > 0) visit(arrived, taken[static_cast<std::size_t>(expert * sources + source)], rows);
+    arrived += rows;
+  }
 }
 
 RowsBetween reversed(const RowsBetween& rows, std::int64_t ranks) {
@@ -39,25 +40,32 @@ RowsBetween reversed(const RowsBetween& rows, std::int64_t ranks) {
 
 }  // namespace
 
-ExpertRows ExpertParallel::here(const ExpertRows& home, Context& context) const {
-  const std::int64_t ranks = axis_.size(), own = home.experts / ranks, numbers = home.experts * home.leaves;
-  const Tensor mine = context.typed({numbers}, DType::i32, Category::workspace);
-  const Tensor all = context.typed({ranks * numbers}, DType::i32, Category::workspace);
-  if (!mine.phantom())
-    with_values<std::int32_t>(mine, Use::write, [&](auto to) {
-      std::ranges::transform(home.counts, to.begin(), [](std::int64_t rows) { return static_cast<std::int32_t>(rows); });
+Tensor ExpertParallel::like(const Tensor& x, std::int64_t rows, Context& context) {
+  return context.typed({rows, x.dim(1)}, x.dtype(), Category::workspace);
+}
+
+std::vector<std::int64_t> ExpertParallel::of_all_ranks(const std::vector<std::int64_t>& mine, Context& context) const {
+  const std::int64_t numbers = std::ssize(mine);
+  const Tensor from = context.typed({numbers}, DType::i32, Category::workspace);
+  const Tensor to = context.typed({axis_.size() * numbers}, DType::i32, Category::workspace);
+  if (!from.phantom())
+    with_values<std::int32_t>(from, Use::write, [&](auto values) {
+      std::ranges::transform(mine, values.begin(), [](std::int64_t number) { return static_cast<std::int32_t>(number); });
     });
-  axis_.all_gather(mine, all);
-
-  std::vector<std::int64_t> counts;  // [rank, expert, leaf]
-  if (all.phantom())                 // in a plan, all ranks have the same counts
-    for (std::int64_t rank = 0; rank < ranks; ++rank) counts.insert(counts.end(), home.counts.begin(), home.counts.end());
+  axis_.all_gather(from, to);
+  std::vector<std::int64_t> all;
+  if (to.phantom())  // in a plan, all ranks have the same numbers
+    for (int rank = 0; rank < axis_.size(); ++rank) all.insert(all.end(), mine.begin(), mine.end());
   else
-    with_values<std::int32_t>(all, Use::read, [&](auto from) { counts.assign(from.begin(), from.end()); });
-  const auto count_of = [&](std::int64_t rank, std::int64_t expert, std::int64_t leaf) {
-    return counts[static_cast<std::size_t>((rank * home.experts + expert) * home.leaves + leaf)];
-  };
+    with_values<std::int32_t>(to, Use::read, [&](auto values) { all.assign(values.begin(), values.end()); });
+  return all;
+}
 
+ExpertRows ExpertParallel::rows_here(const std::vector<std::int64_t>& all, const ExpertRows& home) const {
+  const std::int64_t ranks = axis_.size(), own = home.experts / ranks, numbers = std::ssize(all) / ranks;
+  const auto count_of = [&](std::int64_t rank, std::int64_t expert, std::int64_t leaf) {
+    return all[static_cast<std::size_t>(rank * numbers + expert * home.leaves + leaf)];
+  };
   ExpertRows here{.experts = own, .leaves = ranks * home.leaves, .counts = {}};
   for (std::int64_t expert = own * axis_.rank(); expert < own * (axis_.rank() + 1); ++expert)
     for (std::int64_t rank = 0; rank < ranks; ++rank)
@@ -71,22 +79,39 @@ ExpertRows ExpertParallel::here(const ExpertRows& home, Context& context) const 
   return here;
 }
 
-Tensor ExpertParallel::dispatch(const Tensor& rows, const ExpertRows&, const ExpertRows& here, Context& context) const {
-  const Tensor arrived = like(rows, here.all(), context);
-  axis_.all_to_all(rows, arrived, here.between);
-  if (here.experts == 1) return arrived;
-  const Tensor sorted = like(rows, here.all(), context);
-  each_block(here, axis_.size(), [&](std::int64_t from, std::int64_t to, std::int64_t number) {
+ExpertRows ExpertParallel::here(const ExpertRows& home, const Routing&, Context& context) const {
+  return rows_here(of_all_ranks(home.counts, context), home);
+}
+
+std::vector<ExpertParallel::Block> ExpertParallel::plain_order(const ExpertRows& here) const {
+  std::vector<Block> order;
+  for (std::int64_t source = 0; source < axis_.size(); ++source)
+    for (std::int64_t expert = 0; expert < here.experts; ++expert) order.push_back({source, expert});
+  return order;
+}
+
+Tensor ExpertParallel::sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order,
+                              Context& context) const {
+  const Tensor sorted = like(arrived, here.all(), context);
+  each_block(here, axis_.size(), order, [&](std::int64_t from, std::int64_t to, std::int64_t number) {
     copy(arrived.narrow(from, number).slice(), sorted.narrow(to, number).slice());
   });
   return sorted;
+}
+
+Tensor ExpertParallel::dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
+                                const ExpertRows& here, Context& context) const {
+  const Tensor rows = ExpertExchange::dispatch(x, weights, places, home, here, context);
+  const Tensor arrived = like(x, here.all(), context);
+  axis_.all_to_all(rows, arrived, here.between);
+  return here.experts == 1 ? arrived : sorted(arrived, here, plain_order(here), context);
 }
 
 Tensor ExpertParallel::combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const {
   Tensor leaving = rows;
   if (here.experts > 1) {
     leaving = like(rows, here.all(), context);
-    each_block(here, axis_.size(), [&](std::int64_t to, std::int64_t from, std::int64_t number) {
+    each_block(here, axis_.size(), plain_order(here), [&](std::int64_t to, std::int64_t from, std::int64_t number) {
       copy(rows.narrow(from, number).slice(), leaving.narrow(to, number).slice());
     });
   }
@@ -95,9 +120,10 @@ Tensor ExpertParallel::combine(const Tensor& rows, const ExpertRows& home, const
   return back;
 }
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh) {
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, bool by_host) {
   Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
   if (experts.size() == 1) return std::make_unique<ExpertExchange>();
+  if (by_host && number_of_hosts(experts.hosts()) > 1) return std::make_unique<ExpertsByHost>(experts);
   return std::make_unique<ExpertParallel>(experts);
 }
 

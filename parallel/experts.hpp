@@ -22,17 +22,31 @@
 
 namespace chorale {
 
-class ExpertParallel final : public ExpertExchange {
+class ExpertParallel : public ExpertExchange {
  public:
   explicit ExpertParallel(Axis& axis) : axis_(axis) {}
-  ExpertRows here(const ExpertRows& home, Context& context) const override;
-  Tensor dispatch(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
+  ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
+  Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
+                  const ExpertRows& here, Context& context) const override;
   Tensor combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
 
- private:
+ protected:
+  // Consecutive rows of one source rank for one of this rank's experts.
+  struct Block {
+    std::int64_t source, expert;
+  };
+  std::vector<Block> plain_order(const ExpertRows& here) const;  // as the rows of an all_to_all arrive
+  // Rows that arrived in this order of blocks, sorted by (own expert, source rank).
+  Tensor sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order, Context& context) const;
+  static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // with another number of rows
+  std::vector<std::int64_t> of_all_ranks(const std::vector<std::int64_t>& mine, Context& context) const;
+  // `all`: as many numbers of each rank, which begin with its counts at home.
+  ExpertRows rows_here(const std::vector<std::int64_t>& all, const ExpertRows& home) const;
+
   Axis& axis_;
 };
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh);
+// by_host: a token travels once to a host that has several of its experts (parallel/experts_by_host.hpp).
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, bool by_host = false);
 
 }  // namespace chorale

@@ -139,6 +139,10 @@ void LayoutFlags::declare(Options& o) {
       .range(0, 1e15)
       .only_where("zero 0 or 1", at_most(1))
       .only_with("reducer", {"bucketed"});
+  o.add("moe-dispatch", dispatch_,
+        "how tokens travel to experts: a row for each expert, or once to a host that has several of a token's experts")
+      .one_of({"plain", "by-host"})
+      .only_where("ep", [this] { return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts"; });
   o.add("partition-activations", partition_activations_,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
       .only_with("recompute", {"full"})
@@ -210,6 +214,7 @@ ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
+  options.dispatch_by_host = dispatch_ == "by-host";
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
 }
 

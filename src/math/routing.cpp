@@ -95,6 +95,15 @@ std::vector<std::int64_t> planned_counts(std::span<const std::int32_t> choices, 
   return counts;
 }
 
+void leave_out_dropped(std::vector<std::int32_t>& choices, const RoutingRule& rule) {
+  if (rule.capacity == 0) return;
+  std::vector<float> equal(choices.size());
+  std::vector<std::int32_t> places(choices.size());
+  drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (places[i] < 0) choices[i] = -1;
+}
+
 }  // namespace
 
 void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
@@ -167,8 +176,10 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
   Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}, {}};
   routing.dropped.resize(static_cast<std::size_t>(rule.experts));
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
-    routing.counts = forced.empty() ? planned_counts(forced_choices(ForcedRouting::balanced, rule, 0), rule, tokens, leaf)
-                                    : planned_counts(forced, rule, tokens, leaf);
+    routing.planned.assign(forced.begin(), forced.end());
+    if (forced.empty()) routing.planned = forced_choices(ForcedRouting::balanced, rule, 0);
+    routing.counts = planned_counts(routing.planned, rule, tokens, leaf);
+    leave_out_dropped(routing.planned, rule);
     return routing;
   }
   if (queue.device) {

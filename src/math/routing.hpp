@@ -76,6 +76,8 @@ struct Routing {
   Tensor places;                      // i32 [T,k]: the row in the list sorted by (expert, token); −1 where dropped
   std::vector<std::int64_t> counts;   // [E, leaves]: the rows of each expert that come from each leaf
   std::vector<std::int64_t> dropped;  // [E]: the dropped choices of each expert
+  // In a plan: the experts [s,k] of the tokens of every sequence, −1 where dropped. Otherwise empty.
+  std::vector<std::int32_t> planned = {};
 };
 
 // Allocates the tensors in `memory` as activations; their sizes depend on T and k only. `leaf` is in tokens. With a capacity

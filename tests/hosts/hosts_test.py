@@ -138,6 +138,26 @@ class Hosts(unittest.TestCase):
         error = re.search(r"(?m)^error: .*\n  \S.*\n  \S.*$", text)
         self.assertTrue(error, text)
 
+    def test_a_dispatch_by_host_sends_each_token_to_a_host_once(self):
+        units = {"B": 1, "kB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+        how = ["--algorithm", "ring", "--num-experts", "8", "--moe-router-topk", "4", "--routing", "uniform",
+               "--global-batch-size", "16", "--num-layers", "2"]
+        planned, carried = {}, {}
+        for dispatch in ("plain", "by-host"):
+            words = [*how, "--moe-dispatch", dispatch]
+            plan = start([chorale, "plan", "--preset", "nano", "--layout", "dp4.ep4", "--backend", "mpi", "--hosts", "2,2",
+                          *words])
+            number, unit = re.search(r"; ([\d.]+) (\w+) of .* cross hosts", plan.stdout).groups()
+            planned[dispatch] = 4 * float(number) * units[unit]  # of four steps
+            with tempfile.TemporaryDirectory() as runs:
+                said = self.train("dp4.ep4", "mpi", runs, ranks=4, order="slot", more=" ".join(words))
+            carried[dispatch] = sum(float(number) * units[unit]
+                                    for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
+            self.assertTrue(planned[dispatch] < carried[dispatch] < 1.1 * planned[dispatch], (planned, carried))
+        saved = carried["plain"] - carried["by-host"]
+        self.assertAlmostEqual(saved / (planned["plain"] - planned["by-host"]), 1, delta=0.15)
+        self.assertLess(carried["by-host"], carried["plain"])
+
     def test_a_network_interface_that_reaches_no_other_host_is_refused(self):
         start_on_both = "timeout 60 mpirun --bind-to none --map-by slot -np 2 --host n0:1,n1:1"
         self.refused(f"{start_on_both} --mca btl_tcp_if_include lo {chorale} info",

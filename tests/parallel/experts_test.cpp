@@ -5,6 +5,7 @@
 
 #include "parallel/plan.hpp"
 #include "parallel/state/resume.hpp"
+#include "src/math/routing.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 #include "tests/temporary.hpp"
@@ -39,6 +40,13 @@ ExpertRows home_rows(Routing routing, std::int64_t rank) {
   return home;
 }
 
+// The places of rows that are already sorted by expert.
+Tensor in_place(const Tensor& rows, Context& context) {
+  const Tensor places = context.typed({rows.dim(0), 1}, DType::i32, Category::workspace);
+  if (!places.phantom()) std::iota(places.values<std::int32_t>().begin(), places.values<std::int32_t>().end(), 0);
+  return places;
+}
+
 std::string wrong_exchange(Axis& axis, Context& context, Routing routing) {
   const ExpertParallel exchange(axis);
   const std::int64_t me = axis.rank(), own = all_experts / axis.size();
@@ -61,12 +69,12 @@ std::string wrong_exchange(Axis& axis, Context& context, Routing routing) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf)
       if (expert / own != me) leaving += rows_of(routing, me, expert, leaf);
 
-  const ExpertRows home = home_rows(routing, me), here = exchange.here(home, context);
+  const ExpertRows home = home_rows(routing, me), here = exchange.here(home, {}, context);
   if (here.experts != own || here.leaves != axis.size() * leaves || here.counts != counts)
     return fmt::format("the counts of this rank's experts are {}, {} were expected", here.counts, counts);
   const Tensor rows = context.tensor({home.all(), width});
   std::ranges::copy(given, rows.values<float>().begin());
-  const Tensor arrived = exchange.dispatch(rows, home, here, context);
+  const Tensor arrived = exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context);
   if (arrived.dim(0) != here.all() || !std::ranges::equal(arrived.values<float>(), wanted))
     return "the rows of this rank's experts are wrong";
   const Tensor back = exchange.combine(arrived, home, here, context);
@@ -94,30 +102,31 @@ TEST_CASE("rows travel to the ranks of their experts and back", "[threads]") {
 
 TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threads]") {
   const Layout layout = parse_layout("dp4.ep4", 0);
-  CHECK(
-      test::on_thread_mesh(layout, [&](Mesh mesh, Memory& shared) -> std::string {
-        const Mesh pretended =
-            Mesh::pretended(layout, mesh.world().rank(), {{"", "threads"}}, {}, std::make_shared<const Selector>());
-        PhantomMemory phantom;
-        Ledger ledger;
-        Allocator memory(shared, ledger), nothing(phantom, ledger);
-        const auto numerics = fast_numerics();
-        Context real{.queue = {}, .memory = memory, .numerics = *numerics},
-            planned{.queue = {}, .memory = nothing, .numerics = *numerics};
-        const ExpertRows home = home_rows(Routing::balanced, 0);
-        const auto exchange_on = [&](const Mesh& on, Context& context) {
-          const ExpertParallel exchange(on.along({"ep"}));
-          const ExpertRows here = exchange.here(home, context);
-          exchange.combine(exchange.dispatch(context.tensor({home.all(), width}), home, here, context), home, here, context);
-        };
-        exchange_on(mesh, real), exchange_on(pretended, planned);
-        const Accounts sent = accounts_of(mesh), foreseen = accounts_of(pretended);
-        for (std::size_t i = 0; i < operations; ++i)
-          if (sent.at("ep").entries[i] != foreseen.at("ep").entries[i])
-            return fmt::format("{}: {} bytes were sent, {} expected", operation_name(i), sent.at("ep").entries[i].bytes,
-                               foreseen.at("ep").entries[i].bytes);
-        return "";
-      }) == "");
+  CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& shared) -> std::string {
+          const Mesh pretended =
+              Mesh::pretended(layout, mesh.world().rank(), {{"", "threads"}}, {}, std::make_shared<const Selector>());
+          PhantomMemory phantom;
+          Ledger ledger;
+          Allocator memory(shared, ledger), nothing(phantom, ledger);
+          const auto numerics = fast_numerics();
+          Context real{.queue = {}, .memory = memory, .numerics = *numerics},
+              planned{.queue = {}, .memory = nothing, .numerics = *numerics};
+          const ExpertRows home = home_rows(Routing::balanced, 0);
+          const auto exchange_on = [&](const Mesh& on, Context& context) {
+            const ExpertParallel exchange(on.along({"ep"}));
+            const ExpertRows here = exchange.here(home, {}, context);
+            const Tensor rows = context.tensor({home.all(), width});
+            exchange.combine(exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context), home, here,
+                             context);
+          };
+          exchange_on(mesh, real), exchange_on(pretended, planned);
+          const Accounts sent = accounts_of(mesh), foreseen = accounts_of(pretended);
+          for (std::size_t i = 0; i < operations; ++i)
+            if (sent.at("ep").entries[i] != foreseen.at("ep").entries[i])
+              return fmt::format("{}: {} bytes were sent, {} expected", operation_name(i), sent.at("ep").entries[i].bytes,
+                                 foreseen.at("ep").entries[i].bytes);
+          return "";
+        }) == "");
 }
 
 // Training.

@@ -1,0 +1,182 @@
+#include "parallel/experts_by_host.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "layers/context.hpp"
+#include "src/math/routing.hpp"
+#include "src/math/slots.hpp"
+#include "src/memory/on_host.hpp"
+
+namespace chorale {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::int64_t leaving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
+  std::int64_t sum = 0;
+  for (std::int64_t to = 0; to < ranks; ++to) sum += rows[at(rank * ranks + to)];
+  return sum;
+}
+
+std::int64_t arriving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
+  std::int64_t sum = 0;
+  for (std::int64_t from = 0; from < ranks; ++from) sum += rows[at(from * ranks + rank)];
+  return sum;
+}
+
+// The experts [tokens, k] that get a row of each token; −1 where the choice was dropped.
+std::vector<std::int32_t> experts_of_tokens(const Routing& routing) {
+  const auto choices = at(routing.places.count());
+  std::vector<std::int32_t> experts;
+  if (routing.places.phantom()) {  // every sequence has the same choices
+    while (experts.size() < choices) experts.insert(experts.end(), routing.planned.begin(), routing.planned.end());
+    return experts;
+  }
+  with_values<std::int32_t>(routing.chosen, Use::read, [&](auto chosen) { experts.assign(chosen.begin(), chosen.end()); });
+  with_values<std::int32_t>(routing.places, Use::read, [&](auto places) {
+    for (std::size_t i = 0; i < choices; ++i)
+      if (places[i] < 0) experts[i] = -1;
+  });
+  return experts;
+}
+
+}  // namespace
+
+ExpertsByHost::ExpertsByHost(Axis& axis) : ExpertParallel(axis), ranks_of_(at(number_of_hosts(axis.hosts()))) {
+  const std::vector<int> hosts = hosts_among(axis.hosts());
+  for (std::int64_t rank = 0; rank < axis.size(); ++rank) {
+    host_of_.push_back(at(hosts.empty() ? 0 : hosts[at(rank)]));
+    index_.push_back(ranks_of_[host_of(rank)].size());
+    ranks_of_[host_of(rank)].push_back(rank);
+  }
+}
+
+std::int64_t ExpertsByHost::lane(std::int64_t source, std::size_t host) const {
+  const std::vector<std::int64_t>& there = ranks_of_[host];
+  return host == host_of(source) ? source : there[index_[at(source)] % there.size()];
+}
+
+std::vector<std::int64_t> ExpertsByHost::sources_of(std::int64_t rank) const {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t source = 0; source < axis_.size(); ++source)
+    if (lane(source, host_of(rank)) == rank) sources.push_back(source);
+  return sources;
+}
+
+ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, Context& context) const {
+  const std::int64_t ranks = axis_.size(), me = axis_.rank(), each = home.experts / ranks, k = routing.places.dim(1);
+  const std::int64_t tokens = routing.places.dim(0), hosts = std::ssize(ranks_of_);
+  const std::vector<std::int32_t> experts = experts_of_tokens(routing);
+  const auto host_of_expert = [&](std::int64_t expert) { return host_of(expert / each); };
+
+  // How many tokens of this rank have experts on each host. All ranks learn all of these numbers.
+  std::vector<char> goes(at(tokens * hosts), 0);
+  for (std::int64_t i = 0; i < tokens * k; ++i)
+    if (experts[at(i)] >= 0) goes[at(i / k * hosts) + host_of_expert(experts[at(i)])] = 1;
+  std::vector<std::int64_t> mine = home.counts, going(at(hosts));
+  for (std::size_t i = 0; i < goes.size(); ++i) going[i % at(hosts)] += goes[i];
+  mine.insert(mine.end(), going.begin(), going.end());
+  const std::vector<std::int64_t> all = of_all_ranks(mine, context);
+  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * mine.size(), mine.size()); };
+  ExpertRows here = rows_here(all, home);
+  const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
+    const auto counts = of_rank(source).subspan(at(expert * home.leaves), at(home.leaves));
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  };
+
+  auto way = std::make_shared<WayByHost>();
+  way->across.resize(at(ranks * ranks)), way->within.resize(at(ranks * ranks));
+  for (std::int64_t source = 0; source < ranks; ++source)
+    for (std::size_t host = 0; host < ranks_of_.size(); ++host) {
+      const std::int64_t through = lane(source, host);
+      if (host != host_of(source)) way->across[at(source * ranks + through)] = of_rank(source)[home.counts.size() + host];
+      for (const std::int64_t to : ranks_of_[host])
+        for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
+          way->within[at(through * ranks + to)] += rows_of(source, e);
+    }
+
+  // The rows that leave are sorted by (lane, token).
+  std::vector<std::size_t> order(at(hosts));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t host) { return lane(me, host); });
+  const Tensor sent = context.typed({leaving(way->across, ranks, me), k}, DType::i32, Category::workspace);
+  const Tensor got = context.typed({arriving(way->across, ranks, me), k}, DType::i32, Category::workspace);
+  const bool plans = sent.phantom();  // then the tables have no values
+  if (!plans) {
+    way->leaving.assign(at(tokens * hosts), -1);
+    with_values<std::int32_t>(sent, Use::write, [&](auto lists) {
+      std::int32_t row = 0;
+      for (const std::size_t host : order)
+        for (std::int64_t t = 0; host != host_of(me) && t < tokens; ++t) {
+          if (!goes[at(t * hosts) + host]) continue;
+          for (std::int64_t j = 0; j < k; ++j) {
+            const std::int32_t expert = experts[at(t * k + j)];
+            lists[at(row * k + j)] = expert >= 0 && host_of_expert(expert) == host ? expert : -1;
+          }
+          way->leaving[at(t * hosts) + host] = row++;
+        }
+    });
+  }
+  axis_.all_to_all(sent, got, way->across);
+  if (!plans) {
+    // The rows that this rank spreads are sorted by (expert, source, token): the first place of each (expert, source).
+    const std::vector<std::int64_t> sources = sources_of(me);
+    std::vector<std::int32_t> next(at(home.experts * ranks));
+    std::int64_t first = 0;
+    for (const std::int64_t to : ranks_of_[host_of(me)])
+      for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
+        for (const std::int64_t source : sources) {
+          next[at(e * ranks + source)] = static_cast<std::int32_t>(first);
+          first += rows_of(source, e);
+        }
+    const auto place = [&](std::int32_t expert, std::int64_t source) {
+      return expert >= 0 && host_of_expert(expert) == host_of(me) ? next[at(expert * ranks + source)]++ : -1;
+    };
+    for (const std::int32_t expert : experts) way->own.push_back(place(expert, me));
+    with_values<std::int32_t>(got, Use::read, [&](auto lists) {
+      std::size_t i = 0;
+      for (std::int64_t source = 0; source < ranks; ++source)
+        for (std::int64_t left = way->across[at(source * ranks + me)] * k; left > 0; --left)
+          way->landed.push_back(place(lists[i++], source));
+    });
+  }
+  here.way = std::move(way);
+  return here;
+}
+
+Tensor ExpertsByHost::dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows&,
+                               const ExpertRows& here, Context& context) const {
+  const WayByHost& way = *here.way;
+  const std::int64_t ranks = axis_.size(), me = axis_.rank(), k = places.dim(1);
+  const std::int64_t leaves = leaving(way.across, ranks, me), lands = arriving(way.across, ranks, me);
+  const auto table = [&](const std::vector<std::int32_t>& values, std::int64_t rows, std::int64_t columns) {
+    const Tensor tensor = context.typed({rows, columns}, DType::i32, Category::workspace);
+    if (!tensor.phantom())
+      with_values<std::int32_t>(tensor, Use::write, [&](auto to) { std::ranges::copy(values, to.begin()); });
+    return tensor;
+  };
+  const Tensor leave = table(way.leaving, x.dim(0), std::ssize(ranks_of_));
+  const auto start_across = [&](const Tensor& rows, const Tensor& landed) {
+    const Tensor sent = like(rows, leaves, context);
+    take_rows(rows, nullptr, leave, sent, context.queue);
+    return axis_.start_all_to_all(sent, landed, way.across);
+  };
+  const Tensor landed = like(x, lands, context), landed_weights = weights ? like(*weights, lands, context) : Tensor();
+  Axis::Pending tokens = start_across(x, landed), their_weights;
+  if (weights) their_weights = start_across(*weights, landed_weights);
+
+  const Tensor spread = like(x, leaving(way.within, ranks, me), context), arrived = like(x, here.all(), context);
+  take_rows(x, weights, table(way.own, x.dim(0), k), spread, context.queue);
+  tokens.wait(), their_weights.wait();
+  take_rows(landed, weights ? &landed_weights : nullptr, table(way.landed, lands, k), spread, context.queue);
+  axis_.all_to_all(spread, arrived, way.within);
+
+  std::vector<Block> order;
+  for (const std::int64_t from : ranks_of_[host_of(me)])
+    for (std::int64_t expert = 0; expert < here.experts; ++expert)
+      for (const std::int64_t source : sources_of(from)) order.push_back({source, expert});
+  return sorted(arrived, here, order, context);
+}
+
+}  // namespace chorale
