@@ -9,6 +9,13 @@
 // has the loss (parallel/batch_totals.hpp), so every rank knows all blocks. Tensor ranks route the same tokens, so only one
 // of them counts. The sums are integers: they are the same on every layout.
 //
+// Each tensor rank routes by itself. If two of them chose different experts for a token, the sum of its outputs would be
+// wrong, without any error. They choose alike, because they have the same bits of x and of the router's weights: our
+// algorithms give all ranks of a sum the same bits (tests/collectives/values_test.cpp). But a library's may not, and fast
+// sums over dp may round differently if the replicas of each tensor rank use another algorithm. So one more word is added
+// up: tensor rank 0 of T gives (T − 1) · checksum of its counts, the others −checksum. The sum is 0 if all counted alike.
+// Checksums have 24 bits, so that sums in f64 are exact.
+//
 // Only the first forward pass of a training step counts. Context::choices is null in evaluations, in generation and when a
 // block is recomputed.
 #pragma once
@@ -45,7 +52,30 @@ struct ChoiceCounts {
   }
   void clear() { std::ranges::fill(numbers, 0); }
 
+  // What this rank adds to the sum over all ranks: the numbers and the word above; empty without experts.
+  std::int64_t words() const { return numbers.empty() ? 0 : std::ssize(numbers) + 1; }
+  std::vector<std::int64_t> given_by(std::int64_t tensor_rank, std::int64_t tensor_ranks) const {
+    std::vector<std::int64_t> given(static_cast<std::size_t>(words()));
+    if (given.empty()) return given;
+    if (tensor_rank == 0) std::ranges::copy(numbers, given.begin());
+    given.back() = tensor_rank == 0 ? (tensor_ranks - 1) * checksum() : -checksum();
+    return given;
+  }
+  // Takes the sum. Returns whether all tensor ranks counted alike.
+  bool take(std::span<const std::int64_t> sum) {
+    std::ranges::copy(sum.first(numbers.size()), numbers.begin());
+    return sum.empty() || sum.back() == 0;
+  }
+
  private:
+  std::int64_t checksum() const {
+    std::uint64_t hash = 0;
+    for (const std::int64_t number : numbers) {
+      hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+    return static_cast<std::int64_t>(hash >> 40);
+  }
   std::size_t length() const { return static_cast<std::size_t>(experts + 1); }
   std::size_t first(std::int64_t block) const { return static_cast<std::size_t>(block) * length(); }
 };

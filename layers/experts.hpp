@@ -8,7 +8,8 @@
 //
 // All experts of a token's k slots are computed before any sum, so y does not depend on how the rows are divided. Tensor
 // parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. All tensor ranks route all tokens
-// of the micro-batch. ExpertExchange moves rows to the ranks that have their experts.
+// of the micro-batch, from the same bits of x; choice_counts.hpp has a check. ExpertExchange moves rows to the ranks that
+// have their experts.
 //
 // The tape keeps x, the logits and choices, the input and output of the activation, and the experts' outputs. The rows of x
 // are gathered again in the backward pass. Per token, the layer multiplies by k experts of width f: 2·k·(gates + 1)·h·f

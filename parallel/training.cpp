@@ -29,7 +29,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       schedule_(schedule_of(options, mesh_.layout())),
       choices_(options.shape),
       balance_(options.shape, memory_),
-      batch_totals_(memory_, options.numerics == "exact", std::ssize(choices_.numbers)),
+      batch_totals_(memory_, options.numerics == "exact", choices_.words()),
       account_(mesh_, options.queue(), clock) {
   ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
@@ -126,8 +126,9 @@ StepResult Training::step(const ReadSamples& read) {
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
-  if (mesh_.tensor().rank() > 0) choices_.clear();  // it routed the same tokens as tensor rank 0
-  const std::optional<Outcome> outcome = add_up(most_tokens, squares, choices_.numbers);
+  std::vector<std::int64_t> choices = choices_.given_by(mesh_.tensor().rank(), mesh_.tensor().size());
+  const std::optional<Outcome> outcome = add_up(most_tokens, squares, choices);
+  const bool routed_alike = choices_.take(choices) || batch_totals_.phantom();
   account_.waited();
   if (!outcome) name_first_nan(read);
   result.loss = outcome->loss;
@@ -138,6 +139,11 @@ StepResult Training::step(const ReadSamples& read) {
   const bool finite = std::isfinite(result.gradient_norm) || batch_totals_.phantom();
   result.skipped = options_.scaler.overflowed(!finite);
   if (!batch_totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_first_nan(read);
+  if (!routed_alike)
+    throw Error(
+        Exit::runtime, "tensor ranks sent the same tokens to different experts",
+        fmt::format("in step {}, their counts of choices differ, so their sums over tp have other bits", result.step),
+        "use --algorithm auto instead of native, ranks on hosts of one kind, or --numerics exact");
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
     account_.update_begins();

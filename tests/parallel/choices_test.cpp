@@ -81,5 +81,30 @@ TEST_CASE("all ranks of every layout know the same counts of choices", "[threads
   }
 }
 
+TEST_CASE("tensor ranks that route the same tokens differently are noticed, on all ranks", "[threads]") {
+  for (const char* numerics : {"fast", "exact"})
+    for (const char* word : {"dp1.tp2", "dp1.tp3.sp", "dp2.tp2.ep2"}) {
+      INFO(numerics << ", " << word);
+      const Layout layout = parse_layout(word, 0);
+      TrainingOptions options = options_on(layout, 0);
+      options.numerics = numerics;
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+              test::Run run(options, std::move(mesh), memory);
+              run.steps(2);
+              if (run.training.mesh().tensor().rank() == 1)
+                for (const ParameterPointer& p : run.training.parameters())
+                  if (p->name == "block.1.mlp.router.weight") std::ranges::reverse(p->value.values<float>());
+              try {
+                run.steps(1);
+              } catch (const Error& error) {
+                return std::string(error.what()).find("in step 3, their counts of choices differ") != std::string::npos
+                           ? ""
+                           : error.what();
+              }
+              return "nothing was noticed";
+            }) == "");
+    }
+}
+
 }  // namespace
 }  // namespace chorale
