@@ -137,8 +137,7 @@ TEST_CASE("an all_to_all of uneven rows is the same call on all ranks, and sends
               const RowsBetween rows = rows_of_turn(size, turn);
               if (const std::string wrong = wrong_rows(axis, memory, rows, turn % 2 == 1); !wrong.empty())
                 return fmt::format("turn {}: {}", turn, wrong);
-              const bool moves = std::ranges::any_of(rows, [](std::int64_t number) { return number > 0; });
-              calls += size > 1 && moves;
+              calls += size > 1;  // also if no rank has a row
               for (int to = 0; to < size; ++to)
                 if (to != axis.rank()) leaving += 4 * 3 * rows[static_cast<std::size_t>(axis.rank() * size + to)];
               if (turn % 10 != 0) continue;
