@@ -71,6 +71,23 @@ std::set<std::string> differing_settings(const std::vector<Run>& runs, const std
   return keys;
 }
 
+// Settings that a dense model has no use for.
+bool is_of_experts(const std::string& key) {
+  return key.starts_with("moe-") || key == "routing" || key == "expert-interval";
+}
+
+// "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
+void tell_shapes_apart(std::vector<Run>& runs) {
+  std::map<std::string, std::vector<Run*>> by_label;
+  for (Run& run : runs) by_label[run.label].push_back(&run);
+  for (const auto& [label, same] : by_label)
+    for (const std::string& key : said_by_shape) {
+      const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
+      if (key == "preset" || std::ranges::none_of(same, differs)) continue;
+      for (Run* const run : same) run->label += ", " + words_for(key, run->setting(key));
+    }
+}
+
 void label_all(std::vector<Run>& runs) {
   for (Run& run : runs) {
     const std::set<std::string> keys = differing_settings(runs, run.command);
@@ -82,9 +99,12 @@ void label_all(std::vector<Run>& runs) {
     if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
       words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
     for (const std::string& key : keys)
-      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(words_for(key, run.setting(key)));
+      if (!said_by_layout.count(key) && !said_by_shape.count(key) &&
+          !(is_of_experts(key) && run.setting("num-experts") == "0"))
+        words.push_back(words_for(key, run.setting(key)));
     run.label = join(words, ", ");
   }
+  tell_shapes_apart(runs);
 }
 
 // The repetition of each run of a suite, by run id.
