@@ -105,7 +105,7 @@ std::vector<Variation> of_capacities() {
   return all;
 }
 
-// The latter two use the counts of whole steps.
+// The last two use the counts of whole steps.
 std::vector<Variation> of_balances() {
   return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = "seq_aux_loss"; }),
           always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = "global_aux_loss"; }),
