@@ -30,8 +30,8 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// Of a Call or its Key: whether each rank states the sizes of the blocks that it sends and receives. They may differ from
-// call to call, as the routing of experts does.
+// Whether a call, or its key, is an all_to_all in which each rank gives the sizes of its own blocks. These sizes may change
+// from call to call, as the routing of experts does.
 bool is_uneven_exchange(const auto& call) { return call.what == Collective::all_to_all && !call.counts.empty(); }
 
 // `is_one_vector`: input and output are the same vector, or one of them is this rank's block in the other.

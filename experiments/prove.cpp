@@ -42,7 +42,7 @@ namespace {
 
 using namespace prove;
 
-// What one rank computes, for each model of the cases.
+// For each model, the history of one rank. The cases that train the model are compared with it.
 using References = std::vector<std::pair<ModelShape, History>>;
 
 class Prove final : public Command {

@@ -52,7 +52,7 @@ struct ChoiceCounts {
   }
   void clear() { std::ranges::fill(numbers, 0); }
 
-  // What this rank adds to the sum over all ranks: the numbers and the word above; empty without experts.
+  // This rank's part of the sum over all ranks: the numbers, then the word with the checksum. Empty without experts.
   std::int64_t words() const { return numbers.empty() ? 0 : std::ssize(numbers) + 1; }
   std::vector<std::int64_t> given_by(std::int64_t tensor_rank, std::int64_t tensor_ranks) const {
     std::vector<std::int64_t> given(static_cast<std::size_t>(words()));

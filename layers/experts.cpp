@@ -104,12 +104,6 @@ Tensor MixtureOfExperts::activated(const Tensor& x, Context& context) const {
   return y;
 }
 
-// The rows of x that the experts of this rank take.
-Tensor MixtureOfExperts::dispatched(const Tensor& x, const Tensor* weights, const Tensor& places, const Counts& counts,
-                                    Context& context) const {
-  return context.exchange->dispatch(x, weights, places, counts.home, counts.here, context);
-}
-
 // Starts to add the experts' partial products over the ranks that share them. `partial` has a row for each row of this
 // rank's experts. The sum has the k slots of each token side by side, [tokens, k·width]; a dropped slot is zero.
 std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
@@ -130,7 +124,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   const Routed routed = this->routed(all, context);
   const Routing& routing = routed.routing;
   const Counts& counts = routed.counts;
-  const Tensor rows = dispatched(all, nullptr, routing.places, counts, context);
+  const Tensor rows = context.exchange->dispatch(all, nullptr, routing.places, counts.home, counts.here, context);
   const Tensor before = context.tensor({rows.dim(0), gates_ * columns_});
   products(rows, &Expert::up, false, counts.here, before, context);
   const Tensor after = activated(before, context);
@@ -171,7 +165,7 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   weight_gradients(dy, outputs, dweights_here, context.queue);
   const Tensor dweights = context.boundary->whole(dweights_here, context);
 
-  const Tensor dafter_rows = dispatched(dy_all, &weights, places, counts, context);
+  const Tensor dafter_rows = context.exchange->dispatch(dy_all, &weights, places, counts.home, counts.here, context);
   const Tensor dafter = context.tensor(after.shape()), dbefore = context.tensor(before.shape());
   products(dafter_rows, &Expert::down, true, counts.here, dafter, context);
   if (gates_ == 1)
@@ -197,7 +191,8 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
 void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
                                             const Tensor& dafter_rows, const Tensor& dbefore, const Tensor& dlogits,
                                             Context& context) {
-  const Tensor all = context.boundary->whole(x, context), rows = dispatched(all, nullptr, places, counts, context);
+  const Tensor all = context.boundary->whole(x, context);
+  const Tensor rows = context.exchange->dispatch(all, nullptr, places, counts.home, counts.here, context);
   const auto add_outer = [&](const Tensor& a, const Tensor& b, std::size_t e, std::int64_t first, std::int64_t count,
                              Parameter& weight) {
     const ExpertRows& here = counts.here;

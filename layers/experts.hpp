@@ -63,8 +63,6 @@ class MixtureOfExperts final : public Layer {
   Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
                           const ExpertRows& here, SumSite& site, Context& context) const;
   Tensor activated(const Tensor& x, Context& context) const;
-  Tensor dispatched(const Tensor& x, const Tensor* weights, const Tensor& places, const Counts& counts,
-                    Context& context) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
                                     Context& context) const;
   void add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,

@@ -19,7 +19,7 @@ class RouterBalance {
  public:
   RouterBalance(const ModelShape& shape, Allocator& memory);
 
-  // Of one block, [E]; empty if the model does without.
+  // The biases and the previous counts of one block, [E]. Empty if the model does not use them.
   Tensor bias(std::int64_t block) const { return of(bias_, block); }          // f32
   Tensor previous(std::int64_t block) const { return of(previous_, block); }  // i64; zeros before the first step
 

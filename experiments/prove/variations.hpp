@@ -1,6 +1,6 @@
-// What a proof changes besides the layout. Most variations must not change the bits: the backend, the algorithm, the sizes
-// of buckets and micro-batches, recomputation, the order of axes. Variations of experts' routing, capacity and balance
-// change the model, so their cases are compared with one rank that trains the changed model.
+// A variation changes a case in one more way than by its layout. Most variations must not change the bits: other backends
+// and algorithms, other sizes of buckets and micro-batches, recomputation, other orders of axes. Variations of experts'
+// routing, capacity and balance change the model, so their cases are compared with one rank that trains the changed model.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
@@ -16,7 +16,7 @@ struct Variation {
   std::function<bool(Case&)> change;  // false: the case cannot be changed so
 };
 
-// What may be changed: kinds of variations, such as "recompute".
+// The kinds of variations.
 inline const std::vector<std::string> kinds{"backend",   "algorithm", "bucket",  "micro-batch", "schedule",
                                             "recompute", "order",     "routing", "capacity",    "balance"};
 

@@ -71,11 +71,6 @@ std::set<std::string> differing_settings(const std::vector<Run>& runs, const std
   return keys;
 }
 
-// Settings that a dense model has no use for.
-bool is_of_experts(const std::string& key) {
-  return key.starts_with("moe-") || key == "routing" || key == "expert-interval";
-}
-
 // "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
 void tell_shapes_apart(std::vector<Run>& runs) {
   std::map<std::string, std::vector<Run*>> by_label;
@@ -99,8 +94,7 @@ void label_all(std::vector<Run>& runs) {
     if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
       words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
     for (const std::string& key : keys)
-      if (!said_by_layout.count(key) && !said_by_shape.count(key) &&
-          !(is_of_experts(key) && run.setting("num-experts") == "0"))
+      if (run.settings.count(key) && !said_by_layout.count(key) && !said_by_shape.count(key))
         words.push_back(words_for(key, run.setting(key)));
     run.label = join(words, ", ");
   }

@@ -72,8 +72,9 @@ void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed
   product(x, w, transposed, nullptr, y, queue);
 }
 
-void FastSums::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t>, const Tensor& dw,
+void FastSums::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                                    SumSite& site, const Queue& queue) {
+  require_leaves(leaves, x.dim(0));
   if (x.dim(0) > 0) add_outer(x, dy, x.dim(0), dw, site, queue);
 }
 

@@ -1,15 +1,12 @@
 #include "src/math/numerics.hpp"
 
+#include <numeric>
+
 namespace chorale {
 
-void Numerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
-                                   SumSite& site, const Queue& queue) {
-  std::int64_t first = 0;
-  for (const std::int64_t rows : leaves) {
-    if (rows > 0) add_outer(x.narrow(first, rows), dy.narrow(first, rows), rows, dw, site, queue);
-    first += rows;
-  }
-  require(first == x.dim(0), "leaves of {} rows do not divide {} rows", first, x.dim(0));
+void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows) {
+  const std::int64_t sum = std::accumulate(leaves.begin(), leaves.end(), std::int64_t{0});
+  require(sum == rows, "leaves of {} rows do not divide {} rows", sum, rows);
 }
 
 std::unique_ptr<Numerics> numerics_named(const std::string& name) {

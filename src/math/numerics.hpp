@@ -72,7 +72,7 @@ class Numerics {
                          const Queue& queue) = 0;
   // The same for leaves of these numbers of rows, which may be 0. They add up to the rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
-                                   SumSite& site, const Queue& queue);
+                                   SumSite& site, const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, SumSite& site, const Queue& queue) = 0;
@@ -96,6 +96,8 @@ class Numerics {
   // The first check after sums on a device waits for the device.
   virtual void check(SumSite& site) const = 0;
 };
+
+void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // that they add up to the rows
 
 std::unique_ptr<Numerics> fast_numerics();
 std::unique_ptr<Numerics> exact_numerics();                         // on the host

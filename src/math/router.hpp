@@ -30,7 +30,7 @@ template <class Team, class F>
   for (std::int64_t i = team.lane(); i < count; i += Team::size) f(i);
 }
 
-// What a token needs of a RoutingRule; small enough for a kernel's argument.
+// The fields of a RoutingRule with which one token is routed. Small enough to be a kernel's argument.
 struct TokenRule {
   std::int64_t experts, chosen, groups, groups_chosen;
   RouterScore score;

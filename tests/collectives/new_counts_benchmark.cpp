@@ -1,5 +1,5 @@
-// What an uneven all_to_all costs if its counts are new in every call, as the routing of experts makes them, compared with
-// calls that repeat their counts. Prints rank 0's median times. To start a call includes to plan it:
+// Times uneven all_to_alls whose counts are new in every call, as the routing of experts makes them, and others that repeat
+// their counts. Prints rank 0's median times. The time to start a call includes the time to plan it:
 //
 //   mpirun -n 4 build/tests_run "how fast exchanges with new counts are"
 #include <fmt/format.h>

@@ -15,6 +15,25 @@ struct Case {
   std::int64_t tokens, leaf;
 };
 
+struct CaseSizes {
+  std::int64_t experts, chosen, groups, groups_chosen, sequence, tokens, leaf;
+};
+
+inline Case case_of(RouterScore score, double capacity, const CaseSizes& s) {
+  return {{.experts = s.experts,
+           .chosen = s.chosen,
+           .score = score,
+           .scale = 2.5,
+           .groups = s.groups,
+           .groups_chosen = s.groups_chosen,
+           .capacity = capacity,
+           .sequence = s.sequence,
+           .balance = 0.3,
+           .z = 0.02},
+          s.tokens,
+          s.leaf};
+}
+
 // All scores, with and without groups, and capacities that drop many, few and no tokens.
 inline std::vector<Case> cases() {
   std::vector<Case> all;
@@ -23,18 +42,7 @@ inline std::vector<Case> cases() {
          {std::tuple{1, 1, 1, 1}, {4, 1, 1, 1}, {5, 5, 1, 1}, {7, 2, 1, 1}, {8, 3, 4, 2}, {9, 2, 3, 3}, {12, 4, 6, 2}})
       for (const double capacity : {0.0, 0.5, 1.0, 1.3})
         for (const auto& [sequence, tokens, leaf] : {std::tuple{1, 1, 1}, {7, 21, 7}, {12, 24, 4}})
-          all.push_back({{.experts = experts,
-                          .chosen = chosen,
-                          .score = score,
-                          .scale = 2.5,
-                          .groups = groups,
-                          .groups_chosen = groups_chosen,
-                          .capacity = capacity,
-                          .sequence = sequence,
-                          .balance = 0.3,
-                          .z = 0.02},
-                         tokens,
-                         leaf});
+          all.push_back(case_of(score, capacity, {experts, chosen, groups, groups_chosen, sequence, tokens, leaf}));
   return all;
 }
 

@@ -304,7 +304,7 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
     }
 }
 
-// Of every sequence, all tokens go to rank 0, which has the experts that are chosen.
+// All tokens of every sequence choose experts of rank 0.
 TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of its experts") {
   PlanRequest request = request_for(parse_layout("dp2.ep2", 0), "ring");
   ModelShape& shape = request.options.shape;

@@ -18,7 +18,7 @@ struct Loads {
   std::vector<std::vector<double>> of_block;  // by expert
 };
 
-// Of the steps after the warm-up: the median over the rows of /experts.
+// The medians over the rows of /experts, without the first rows, which are the warm-up.
 Loads loads_of(const Run& run) {
   const Group group = run.group("experts");
   Loads loads{.run = run.label, .blocks = group.words("block")};

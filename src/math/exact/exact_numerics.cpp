@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <vector>
 
 #include "src/math/exact/fixed_point.hpp"
@@ -105,8 +104,7 @@ void ExactNumerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::
   const std::int64_t tokens = x.dim(0), k = x.dim(1), n = dy.dim(1);
   require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not give dw {}", to_string(x.shape()),
           to_string(dy.shape()), to_string(dw.shape()));
-  const std::int64_t rows = std::accumulate(leaves.begin(), leaves.end(), std::int64_t{0});
-  require(rows == tokens, "leaves of {} rows do not divide {} rows", rows, tokens);
+  require_leaves(leaves, tokens);
   require_values(x, "x");
   require_values(dy, "dy");
   require_sums(dw, "dw");

@@ -12,7 +12,7 @@ const std::vector<std::string> three{"bucket", "micro-batch", "recompute"};  // 
 
 Case plain() { return {.layout = parse_layout("dp2", 0), .backends = {}, .algorithms = {}, .options = {}}; }
 
-// What a variation makes of the plain case.
+// The settings of the plain case after a variation.
 using Changed = std::array<std::int64_t, 3>;
 
 std::set<Changed> all_changed(const std::vector<Variation>& variations) {

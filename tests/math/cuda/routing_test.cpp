@@ -13,17 +13,7 @@ std::vector<Case> cases_of_device() {
     for (const double capacity : {0.0, 0.7})
       for (const auto& [experts, chosen, groups, groups_chosen] :
            {std::tuple{33, 4, 1, 1}, {64, 8, 8, 4}, {70, 33, 1, 1}, {256, 8, 8, 3}})
-        all.push_back({{.experts = experts,
-                        .chosen = chosen,
-                        .score = score,
-                        .scale = 2.5,
-                        .groups = groups,
-                        .groups_chosen = groups_chosen,
-                        .capacity = capacity,
-                        .sequence = 40,
-                        .balance = 0.3},
-                       80,
-                       20});
+        all.push_back(case_of(score, capacity, {experts, chosen, groups, groups_chosen, 40, 80, 20}));
   return all;
 }
 
