@@ -6,7 +6,8 @@
 //   previous   n_e of the newest step. The balance loss of the next step takes its shares f_e from it.
 //
 // Both are state of the training, though no gradient reaches them: checkpoints have them. Only a training step moves them.
-// Every rank has those of all blocks, [blocks of experts, E], because the counts of all blocks reach every rank.
+// Every rank has those of all blocks, [blocks of experts, E], because the counts of all blocks reach every rank. They are in
+// the memory of the parameters, so kernels on a device read them there. The host moves them.
 #pragma once
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
-#include "src/math/routing.hpp"
 
 namespace chorale {
 
@@ -29,8 +28,6 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 fmt::format("micro-batch-size {} × seq-length {} is not a multiple of {}", o.micro_batch, o.shape.sequence,
                             layout.shards()),
                 "choose another micro-batch, or leave out --partition-activations");
-  const Experts& e = o.shape.experts;
-  if (o.device && e.count > 0 && (e.bias || (e.balance > 0 && e.balancing == "global_aux_loss"))) refuse_balance_on_device();
   if (!o.masters && o.compute != DType::bf16)
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"

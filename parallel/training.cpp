@@ -147,9 +147,9 @@ StepResult Training::step(const ReadSamples& read) {
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
     account_.update_begins();
+    balance_.step(choices_);  // reads biases from the device, which has no work queued yet
     optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
     account_.updated();
-    balance_.step(choices_);
     reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
     account_.update_ends();
   }

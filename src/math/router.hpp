@@ -164,6 +164,15 @@ constexpr void set_scores(Team team, const TokenRule& rule, const T* logits, T* 
   team.sync();
 }
 
+// The scores by which a token chooses. With biases they take the place of the room's slopes. `bias` may be null.
+template <class Team, class T>
+constexpr const T* scores_of_choice(Team team, const TokenRule& rule, const Room<T>& room, const float* bias) {
+  if (!bias) return room.scores;
+  each(team, rule.experts, [&](std::int64_t e) { room.slopes[e] = room.scores[e] + static_cast<T>(bias[e]); });
+  team.sync();
+  return room.slopes;
+}
+
 // The weights of the chosen experts, before they are multiplied by `scale`.
 template <class Team, class T>
 constexpr void weigh(Team team, const TokenRule& rule, const T* scores, const std::int32_t* chosen, T* weights) {

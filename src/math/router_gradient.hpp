@@ -21,7 +21,7 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
 }
 
 // The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices of the token's
-// sequence fell on each expert; null without a balance loss.
+// sequence, or of the previous step, fell on each expert. Null without a balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:
@@ -37,7 +37,7 @@ class TokenGradient {
     // dlogits may overwrite the logits from here on.
     const T pull = static_cast<T>(2 * factor_ * rule_.z) * log_sum;
     each(team_, experts, [&](std::int64_t e) { dlogits[e] = rule_.z > 0 ? pull * room_.shares[e] : 0; });
-    set_balance_slopes(counts);
+    const bool balances = set_balance_slopes(counts);
     each(team_, k, [&](std::int64_t j) { dw[j] = places[j] < 0 ? 0 : static_cast<T>(rule_.scale) * dweights[j]; });
     team_.sync();
     if (rule_.score == RouterScore::softmax)
@@ -45,18 +45,21 @@ class TokenGradient {
     else
       add_through_weights(chosen, dlogits);
     team_.sync();
-    if (counts || rule_.score == RouterScore::softmax) add_through_shares(dlogits);
+    if (balances || rule_.score == RouterScore::softmax) add_through_shares(dlogits);
   }
 
  private:
-  // slopes ← the balance loss's gradient with respect to the share P of each expert.
-  constexpr void set_balance_slopes(const std::int64_t* counts) const {
+  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns whether there is one: the
+  // counts of the previous step are zeros before the first step.
+  constexpr bool set_balance_slopes(const std::int64_t* counts) const {
     std::int64_t choices = 0;
     for (std::int64_t e = 0; counts && e < rule_.experts; ++e) choices += counts[e];
+    const bool some = choices > 0;
     const double slope =
-        counts ? factor_ * rule_.balance * static_cast<double>(rule_.experts) / static_cast<double>(choices) : 0;
+        some ? factor_ * rule_.balance * static_cast<double>(rule_.experts) / static_cast<double>(choices) : 0;
     each(team_, rule_.experts,
-         [&](std::int64_t e) { room_.slopes[e] = counts ? static_cast<T>(slope * static_cast<double>(counts[e])) : 0; });
+         [&](std::int64_t e) { room_.slopes[e] = some ? static_cast<T>(slope * static_cast<double>(counts[e])) : 0; });
+    return some;
   }
 
   // Adds the gradient with respect to the chosen scores, for weights that are shares of the chosen experts only.

@@ -20,11 +20,7 @@ using namespace routing;
 template <class T>
 void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::vector<std::int32_t>& ids,
             std::int32_t* chosen) {
-  const T* scores = room.scores;
-  if (bias) {
-    for (std::int64_t e = 0; e < rule.experts; ++e) room.slopes[e] = room.scores[e] + static_cast<T>(bias[e]);
-    scores = room.slopes;
-  }
+  const T* scores = scores_of_choice(Alone{}, rule, room, bias);
   const OpenGroups<T> open(Alone{}, rule, scores, room.of_groups);
   ids.clear();
   for (std::int32_t expert = 0; expert < rule.experts; ++expert)
@@ -112,9 +108,10 @@ void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
           to_string(logits.shape()), name_of(logits.dtype()));
   require(logits.dim(0) * rule.chosen <= std::numeric_limits<std::int32_t>::max(),
           "{} tokens with {} experts each have more choices than fit in an i32", logits.dim(0), rule.chosen);
-  for (const Tensor& of_experts : {rule.bias, rule.previous})
-    require(!of_experts || of_experts.shape() == Shape{rule.experts},
-            "biases and counts of {} experts have that many elements, not {}", rule.experts, to_string(of_experts.shape()));
+  for (const auto& [of_experts, dtype] : {std::pair{rule.bias, DType::f32}, {rule.previous, DType::i64}})
+    require(!of_experts || (of_experts.shape() == Shape{rule.experts} && of_experts.dtype() == dtype),
+            "biases or counts of {} experts need that many elements of {}, got {} of {}", rule.experts, name_of(dtype),
+            to_string(of_experts.shape()), name_of(of_experts.dtype()));
   require((rule.capacity == 0 && rule.balance == 0) || (rule.sequence > 0 && logits.dim(0) % rule.sequence == 0),
           "with a capacity or a balance loss {} tokens must be whole sequences of {}", logits.dim(0), rule.sequence);
 }
@@ -157,12 +154,6 @@ std::int64_t RoutingRule::most_rows(std::int64_t tokens, std::int64_t own) const
   return tokens / sequence * std::min(sequence * of_a_token, own * most_of_expert());
 }
 
-void refuse_balance_on_device() {
-  usage_error("experts are balanced by the counts of whole steps on the host only, so far",
-              "this rank computes on a CUDA device",
-              "use --device cpu, or leave out --moe-router-enable-expert-bias and global_aux_loss");
-}
-
 Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced) {
   rule.check();
@@ -183,7 +174,6 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
     return routing;
   }
   if (queue.device) {
-    if (rule.bias || rule.previous) refuse_balance_on_device();
     queue.device->route(logits, rule, leaf, forced, routing, queue);
     count_drops(rule, routing);
     return routing;

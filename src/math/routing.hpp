@@ -96,6 +96,4 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 // run may drop others, but as many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf);
 
-[[noreturn]] void refuse_balance_on_device();  // a usage error: devices know no RoutingRule::bias and no ::previous
-
 }  // namespace chorale

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/router_gradient.hpp"
@@ -16,13 +14,6 @@ std::vector<std::int64_t> counts_of_sequences(const RoutingRule& rule, std::int6
   for (std::int64_t i = 0; i < tokens * rule.chosen; ++i)
     ++counts[static_cast<std::size_t>(i / choices * rule.experts + chosen[i])];
   return counts;
-}
-
-// How many tokens of the previous step chose each expert, [E]; empty if there was none.
-std::vector<std::int64_t> counts_of_step(const RoutingRule& rule) {
-  const auto counts = rule.previous.values<std::int64_t>();
-  if (std::ranges::all_of(counts, [](std::int64_t count) { return count == 0; })) return {};
-  return {counts.begin(), counts.end()};
 }
 
 }  // namespace
@@ -44,8 +35,11 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
   const std::int32_t* experts = chosen.values<std::int32_t>().data();
   const std::int32_t* rows = places.values<std::int32_t>().data();
   const TokenRule token_rule(rule);
-  std::vector<std::int64_t> counts;
-  if (rule.balance > 0) counts = rule.previous ? counts_of_step(rule) : counts_of_sequences(rule, tokens, experts);
+  std::vector<std::int64_t> of_sequences;
+  if (rule.balance > 0 && !rule.previous) of_sequences = counts_of_sequences(rule, tokens, experts);
+  const std::int64_t* const counts = rule.balance == 0 ? nullptr
+                                     : rule.previous   ? rule.previous.values<std::int64_t>().data()
+                                                       : of_sequences.data();
   const std::int64_t tokens_of_counts = rule.previous ? tokens : rule.sequence;
   visit_logits(logits, [&]<class T>(Type<T>) {
     const T *in = logits.values<T>().data(), *above = dweights.values<T>().data();
@@ -55,7 +49,7 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
       const Room<T> room(numbers.data(), token_rule);
       const TokenGradient<Alone, T> gradient({}, token_rule, room, factor);
       for (std::int64_t t = first; t < last; ++t) {
-        const std::int64_t* own = counts.empty() ? nullptr : counts.data() + t / tokens_of_counts * rule.experts;
+        const std::int64_t* own = counts ? counts + t / tokens_of_counts * rule.experts : nullptr;
         gradient.of(in + t * rule.experts, experts + t * k, rows + t * k, above + t * k, own, out + t * rule.experts);
       }
     });

@@ -109,23 +109,32 @@ class Device(unittest.TestCase):
         experts = ["--family", "llama", "--num-experts", "4", "--moe-router-topk", "2", "--moe-ffn-hidden-size", "24",
                    "--moe-aux-loss-coeff", "0.01", "--no-save"]
         drops, exact = ["--moe-expert-capacity-factor", "0.8"], ["--numerics", "exact"]
+        by_steps = ["--moe-router-load-balancing-type", "global_aux_loss"]
+        by_biases = ["--moe-router-score-function", "sigmoid", "--moe-router-enable-expert-bias",
+                     "--moe-router-bias-update-rate", "0.02"]
         self.same_on_both(*experts, *drops)
+        self.same_on_both(*experts, *by_steps, *by_biases)
         self.same_on_both(*experts, "--dtype", "bf16", tolerance=1e-2)
         self.same_on_both(*experts, *drops, *exact, tolerance=1e-15)  # the same bits
         self.same_on_both(*experts, *drops, *exact, "--layout", "dp2.ep2", processes=2, tolerance=1e-15,
                           ways=[["--backend", "shm"], ["--backend", "nccl"]])
+        self.same_on_both(*experts, *by_steps, *by_biases, *exact, "--layout", "dp2.ep2.z3", processes=2, tolerance=1e-15)
         self.same_on_both(*experts, *exact, "--routing", "zipf", "--layout", "dp2.ep2.z2", processes=2, tolerance=1e-15)
 
     def test_checkpoints_and_texts_are_those_of_the_host(self):
-        _, run = self.same_on_both("--layout", "dp2.z1", processes=2)
-        texts = {}
-        for device in ("cpu", "cuda"):  # both resume the device's checkpoint
-            self.train(device, "--load", run, "--no-save", steps=4)
-            result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature", "0",
-                            "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            texts[device] = result.stdout
-        self.assertEqual(texts["cpu"], texts["cuda"])
+        balanced_experts = ["--num-experts", "4", "--moe-ffn-hidden-size", "24", "--moe-router-score-function", "sigmoid",
+                            "--moe-aux-loss-coeff", "0.01", "--moe-router-load-balancing-type", "global_aux_loss",
+                            "--moe-router-enable-expert-bias", "--moe-router-bias-update-rate", "0.05"]
+        for words in ([], balanced_experts):
+            _, run = self.same_on_both(*words, "--layout", "dp2.z1", processes=2)
+            texts = {}
+            for device in ("cpu", "cuda"):  # both resume the device's checkpoint
+                self.train(device, *words, "--load", run, "--no-save", steps=4)
+                result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature",
+                                "0", "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                texts[device] = result.stdout
+            self.assertEqual(texts["cpu"], texts["cuda"])
 
     def test_the_record_says_where_it_was_and_what_carried_it(self):
         for device, place, backend in (("cuda", "shared by 2 ranks", "nccl"), ("cpu", "cpu", "shm")):

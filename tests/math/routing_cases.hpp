@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/math/routing.hpp"
+#include "tests/math/checks.hpp"
 
 namespace chorale {
 
@@ -46,10 +47,29 @@ inline std::vector<Case> cases() {
   return all;
 }
 
+// Adds biases and counts of the previous step. Before the first step, the counts are zeros.
+inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
+  static Desk desk;
+  rule.bias = desk.random({rule.experts}, DType::f32, 1);
+  rule.previous = desk.empty({rule.experts}, DType::i64);
+  for (std::int64_t e = 0; e < rule.experts; ++e)
+    rule.previous.values<std::int64_t>()[static_cast<std::size_t>(e)] = before_first_step ? 0 : e * e % 7;
+  return rule;
+}
+
+// The cases, and some of them balanced by steps.
+inline std::vector<Case> with_balance(std::vector<Case> all) {
+  for (std::size_t i = 0, plain = all.size(); i < plain; ++i) {
+    if (i % 5 == 0) all.push_back({balanced(all[i].rule, false), all[i].tokens, all[i].leaf});
+    if (i % 35 == 0) all.push_back({balanced(all[i].rule, true), all[i].tokens, all[i].leaf});
+  }
+  return all;
+}
+
 inline std::string text_of(const Case& c) {
-  return fmt::format("score {}, {} of {} experts, {} of {} groups, capacity {}, {} tokens in sequences of {}",
+  return fmt::format("score {}, {} of {} experts, {} of {} groups, capacity {}, {} tokens in sequences of {}{}",
                      static_cast<int>(c.rule.score), c.rule.chosen, c.rule.experts, c.rule.groups_chosen, c.rule.groups,
-                     c.rule.capacity, c.tokens, c.rule.sequence);
+                     c.rule.capacity, c.tokens, c.rule.sequence, c.rule.bias ? ", balanced by steps" : "");
 }
 
 }  // namespace chorale

@@ -10,24 +10,6 @@ using test::refused;
 
 namespace {
 
-// Biases and counts of the previous step.
-RoutingRule balanced(RoutingRule rule) {
-  static Desk desk;
-  rule.bias = desk.random({rule.experts}, DType::f32, 1);
-  rule.previous = desk.empty({rule.experts}, DType::i64);
-  for (std::int64_t e = 0; e < rule.experts; ++e)
-    rule.previous.values<std::int64_t>()[static_cast<std::size_t>(e)] = e * e % 7;
-  return rule;
-}
-
-// All cases, and some of them with biases.
-std::vector<Case> with_biases() {
-  std::vector<Case> all = cases();
-  for (std::size_t i = 0, plain = all.size(); i < plain; i += 5)
-    all.push_back({balanced(all[i].rule), all[i].tokens, all[i].leaf});
-  return all;
-}
-
 reference::Numbers row_of(const reference::Numbers& table, std::int64_t row, std::int64_t width) {
   return {table.begin() + row * width, table.begin() + (row + 1) * width};
 }
@@ -76,7 +58,7 @@ bool same_routing(const Routing& a, const Routing& b) {
 
 TEST_CASE("routing: choices, weights and places are the reference's, with the same bits on one thread and several") {
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const Case& c : with_biases()) {
+    for (const Case& c : with_balance(cases())) {
       INFO(name_of(dtype) << ": " << text_of(c));
       Desk desk;
       const Tensor logits = desk.random({c.tokens, c.rule.experts}, dtype, 4);
@@ -104,7 +86,7 @@ TEST_CASE("routing: choices, weights and places are the reference's, with the sa
 // and drops are fixed, as the gradient assumes.
 TEST_CASE("routing: the gradient matches finite differences of the reference") {
   const double factor = 8;
-  for (const Case& c : with_biases()) {
+  for (const Case& c : with_balance(cases())) {
     INFO(text_of(c));
     const std::int64_t experts = c.rule.experts, k = c.rule.chosen;
     Desk desk;
@@ -163,7 +145,7 @@ TEST_CASE("routing: without the two losses, the gradient is that of the weights 
 }
 
 TEST_CASE("routing: a sequence is routed alike in every micro-batch") {
-  for (const Case& c : with_biases()) {
+  for (const Case& c : with_balance(cases())) {
     if (c.tokens == 1) continue;
     INFO(text_of(c));
     Desk desk;
@@ -265,7 +247,7 @@ TEST_CASE("routing: extreme logits give finite weights and gradients") {
 
 TEST_CASE("routing: a NaN or an infinite logit reaches the weights, and all places stay within the rows") {
   for (const double poison : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
-    for (const Case& c : with_biases()) {
+    for (const Case& c : with_balance(cases())) {
       // σ(∞) is 1, an ordinary score.
       if (std::isinf(poison) && c.rule.score == RouterScore::sigmoid) continue;
       INFO(poison << ": " << text_of(c));
@@ -359,6 +341,10 @@ TEST_CASE("routing: tensors that do not fit are refused") {
   CHECK_THROWS(route(desk.random({8, 4}, DType::bf16), rule, 2, desk.allocator, {}));
   CHECK_THROWS(route(logits, {.experts = 4, .chosen = 5}, 2, desk.allocator, {}));
   CHECK_THROWS(routing_gradient(logits, rule, routing.chosen, routing.places, logits, 1, logits, {}));
+  RoutingRule biased = rule, balanced = rule;
+  biased.bias = desk.random({8}, DType::f32), balanced.previous = desk.random({4}, DType::f32);
+  CHECK_THROWS_WITH(route(logits, biased, 2, desk.allocator, {}), says("need that many elements of f32, got [8] of f32"));
+  CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}), says("of i64, got [4] of f32"));
 }
 
 TEST_CASE("how fast routing is", "[!benchmark]") {

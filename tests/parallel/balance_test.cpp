@@ -1,9 +1,11 @@
 // Balancing of experts by the counts of whole steps: how biases move, when they do not, and that neither layouts nor
 // checkpoints change a bit. tests/math/routing_test.cpp tests what biases and counts do to one routing.
 #include "parallel/generation/generation.hpp"
+#include "parallel/plan.hpp"
 #include "parallel/state/resume.hpp"
 #include "parallel/state/stored_weights.hpp"
 #include "tests/catch.hpp"
+#include "tests/math/cuda/gpu.hpp"
 #include "tests/parallel/layouts.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
@@ -117,6 +119,25 @@ TEST_CASE("balanced experts have the same bits on every layout, also after a che
               return difference(later, run.steps(2).seen);
             }) == "");
     }
+  }
+}
+
+TEST_CASE("device: balanced experts have the host's bits and the plan's bytes", "[gpu]") {
+  const Gpu gpu;
+  if (!gpu) return;
+  const DevicePlugin plugin;
+  const auto memory = cuda_memory(plugin, 0);
+  for (const double capacity : {0.0, 0.7}) {
+    HostMemory host;
+    TrainingOptions options = balanced({}, capacity);
+    options.micro_batch = 3;
+    const test::Seen expected = test::Run(options, Mesh(), host).steps(2).seen;
+    options.device = &plugin;
+    test::Run run(options, Mesh(), *memory);
+    CHECK(difference(expected, run.steps(2).seen) == "");
+    const auto params = static_cast<std::size_t>(Category::params);
+    const RankPlan plan = plan_rank({.options = options}, 0), seen = observed(run.training);
+    CHECK((plan.held[params] == seen.held[params] && plan.peak[params] == seen.peak[params]));
   }
 }
 

@@ -7,9 +7,11 @@ using namespace chorale;
 
 namespace {
 
-TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
+// With `experts`, every MLP is a layer of experts.
+TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch, const Experts& experts = {}) {
   TrainingOptions options = test::small();
   options.shape.layers = layers;
+  options.shape.experts = experts;
   options.micro_batch = micro_batch;
   options.device = &plugin;
   return options;
@@ -17,10 +19,10 @@ TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t
 
 // Returns how often the host waits for the device in one step, after earlier steps have allocated all memory. Only the
 // emulated device counts these waits.
-std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
+std::int64_t waits_of_step(const DevicePlugin& plugin, const TrainingOptions& options) {
   const auto memory = cuda_memory(plugin, 0);
   Pool pool(*memory);
-  test::SmallRun run(on(plugin, layers, micro_batch), pool);
+  test::SmallRun run(options, pool);
   auto* const waits = plugin.require<std::int64_t()>("chorale_emulated_waits");
   run.steps(2);
   const std::int64_t before = waits();
@@ -33,9 +35,24 @@ std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std:
 TEST_CASE("device: the host waits once in a step, however many layers and micro-batches the step has", "[gpu]") {
   const DevicePlugin plugin;
   if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
-  CHECK(waits_of_step(plugin, 1, 8) == 1);
-  CHECK(waits_of_step(plugin, 4, 8) == 1);
-  CHECK(waits_of_step(plugin, 2, 2) == 1);
+  const auto waits = [&](std::int64_t layers, std::int64_t micro_batch) {
+    return waits_of_step(plugin, on(plugin, layers, micro_batch));
+  };
+  CHECK(waits(1, 8) == 1);
+  CHECK(waits(4, 8) == 1);
+  CHECK(waits(2, 2) == 1);
+}
+
+TEST_CASE("device: the host also waits for every routing, and once to move biases", "[gpu]") {
+  const DevicePlugin plugin;
+  if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
+  Experts experts{.count = 4, .chosen = 2, .ffn = 24, .balance = 0.01};
+  const auto waits = [&] { return waits_of_step(plugin, on(plugin, 2, 4, experts)); };  // four routings
+  CHECK(waits() == 1 + 4);
+  experts.balancing = "global_aux_loss";
+  CHECK(waits() == 1 + 4);
+  experts.score = "sigmoid", experts.bias = true;
+  CHECK(waits() == 1 + 4 + 1);
 }
 
 TEST_CASE("device: the phases of a step are spans of the device's time, and fit into the step", "[gpu]") {

@@ -32,10 +32,11 @@ __device__ std::int64_t best_of_warp(const T* scores, std::int64_t mine) {
                    [&](std::int64_t a, std::int64_t b) { return b < 0 || (a >= 0 && precedes(scores, a, b)) ? a : b; });
 }
 
+// `bias` may be null.
 template <class T>
-__device__ void choose(const TokenRule& rule, const Room<T>& room, std::int32_t* chosen) {
+__device__ void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::int32_t* chosen) {
   const Warp team;
-  const T* scores = room.scores;
+  const T* scores = scores_of_choice(team, rule, room, bias);
   const OpenGroups<T> open(team, rule, scores, room.of_groups);
   std::int64_t last = -1;  // the worst expert chosen so far
   for (std::int64_t i = 0; i < rule.chosen; ++i) {
@@ -57,16 +58,16 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, std::int32_t*
   team.sync();
 }
 
-// With `forced`, the experts are already chosen. `ranks` is null without a capacity.
+// With `forced`, the experts are already chosen. `bias` may be null. `ranks` is null without a capacity.
 template <class T>
-__global__ void route_tokens(TokenRule rule, const T* logits, std::int64_t tokens, bool forced, std::int32_t* chosen,
-                             T* weights, T* ranks) {
+__global__ void route_tokens(TokenRule rule, const T* logits, const float* bias, std::int64_t tokens, bool forced,
+                             std::int32_t* chosen, T* weights, T* ranks) {
   const std::int64_t token = token_of_warp(), k = rule.chosen;
   if (token >= tokens) return;
   const Warp team;
   const Room<T> room = room_of_warp<T>(rule);
   set_scores(team, rule, logits + token * rule.experts, room.scores);
-  if (!forced) choose(rule, room, chosen + token * k);
+  if (!forced) choose(rule, room, bias, chosen + token * k);
   weigh(team, rule, room.scores, chosen + token * k, room.weights);
   each(team, k, [&](std::int64_t j) { weights[token * k + j] = room.weights[j] * static_cast<T>(rule.scale); });
   if (ranks) set_ranks(team, rule, room, chosen + token * k, ranks + token * k);
@@ -192,8 +193,9 @@ void route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std
   visit_logits(logits, [&]<class T>(Type<T>) {
     std::optional<Scratch<T>> ranks;
     if (rule.capacity > 0) ranks.emplace(tokens * rule.chosen, queue);
-    launch(route_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits), tokens,
-           !forced.empty(), chosen, data<T>(routing.weights), ranks ? ranks->get() : nullptr);
+    launch(route_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits),
+           rule.bias ? data<float>(rule.bias) : nullptr, tokens, !forced.empty(), chosen, data<T>(routing.weights),
+           ranks ? ranks->get() : nullptr);
     if (ranks) drop<T>(rule, routing, ranks->get(), queue);
   });
   number_rows(rule, leaf, routing, queue);

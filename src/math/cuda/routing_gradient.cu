@@ -23,16 +23,17 @@ __global__ void count_choices(const std::int32_t* chosen, std::int64_t count, st
   if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
 }
 
+// counts [tokens / tokens_of_counts, E]; null without a balance loss.
 template <class T>
 __global__ void gradient_of_tokens(TokenRule rule, const T* logits, const std::int32_t* chosen, const std::int32_t* places,
-                                   const T* dweights, const std::int64_t* counts, std::int64_t sequence, double factor,
-                                   std::int64_t tokens, T* dlogits) {
+                                   const T* dweights, const std::int64_t* counts, std::int64_t tokens_of_counts,
+                                   double factor, std::int64_t tokens, T* dlogits) {
   const std::int64_t token = token_of_warp(), k = rule.chosen, row = token * rule.experts;
   if (token >= tokens) return;
   const Room<T> room = room_of_warp<T>(rule);
   const TokenGradient<Warp, T> gradient({}, rule, room, factor);
   gradient.of(logits + row, chosen + token * k, places + token * k, dweights + token * k,
-              counts ? counts + token / sequence * rule.experts : nullptr, dlogits + row);
+              counts ? counts + token / tokens_of_counts * rule.experts : nullptr, dlogits + row);
 }
 
 }  // namespace
@@ -42,18 +43,22 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
   const std::int64_t tokens = logits.dim(0), choices = rule.sequence * rule.chosen;
   if (tokens == 0) return;
   const TokenRule token_rule(rule);
-  std::optional<Scratch<std::int64_t>> counts;
-  if (rule.balance > 0) {
+  std::optional<Scratch<std::int64_t>> of_sequences;
+  const std::int64_t* counts = nullptr;
+  if (rule.balance > 0 && rule.previous) {
+    counts = data<std::int64_t>(rule.previous);
+  } else if (rule.balance > 0) {
     const std::int64_t all = tokens / rule.sequence * rule.experts;
-    counts.emplace(all, queue);
-    check(cudaMemsetAsync(counts->get(), 0, static_cast<std::size_t>(all) * sizeof(std::int64_t), stream_of(queue)));
+    of_sequences.emplace(all, queue);
+    check(cudaMemsetAsync(of_sequences->get(), 0, static_cast<std::size_t>(all) * sizeof(std::int64_t), stream_of(queue)));
     launch(count_choices, {quotient_up(chosen.count(), threads), threads}, queue, data<std::int32_t>(chosen), chosen.count(),
-           choices, rule.experts, counts->get());
+           choices, rule.experts, of_sequences->get());
+    counts = of_sequences->get();
   }
   visit_logits(logits, [&]<class T>(Type<T>) {
     launch(gradient_of_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits),
-           data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts ? counts->get() : nullptr,
-           rule.sequence, factor, tokens, data<T>(dlogits));
+           data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts,
+           rule.previous ? tokens : rule.sequence, factor, tokens, data<T>(dlogits));
   });
 }
 

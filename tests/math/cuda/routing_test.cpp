@@ -14,7 +14,7 @@ std::vector<Case> cases_of_device() {
       for (const auto& [experts, chosen, groups, groups_chosen] :
            {std::tuple{33, 4, 1, 1}, {64, 8, 8, 4}, {70, 33, 1, 1}, {256, 8, 8, 3}})
         all.push_back(case_of(score, capacity, {experts, chosen, groups, groups_chosen, 40, 80, 20}));
-  return all;
+  return with_balance(std::move(all));
 }
 
 // Random logits, but the first tokens have equal, infinite and NaN ones.
@@ -30,11 +30,18 @@ Tensor logits_of(Desk& desk, const Case& c, DType dtype) {
   return logits;
 }
 
+RoutingRule sent(Gpu& gpu, RoutingRule rule) {
+  for (Tensor* const of_experts : {&rule.bias, &rule.previous})
+    if (*of_experts) *of_experts = gpu.sent(*of_experts);
+  return rule;
+}
+
 void check_routing(Gpu& gpu, const Case& c, DType dtype, std::span<const std::int32_t> forced) {
   Desk desk;
   const Tensor logits = logits_of(desk, c, dtype), dweights = desk.random({c.tokens, c.rule.chosen}, dtype);
+  const RoutingRule rule_there = sent(gpu, c.rule);
   const Routing here = route(logits, c.rule, c.leaf, desk.allocator, {}, forced);
-  const Routing there = route(gpu.sent(logits), c.rule, c.leaf, gpu.allocator(), gpu.queue(), forced);
+  const Routing there = route(gpu.sent(logits), rule_there, c.leaf, gpu.allocator(), gpu.queue(), forced);
   CHECK(there.counts == here.counts);
   CHECK(same_numbers(gpu.fetched(desk, there.chosen), here.chosen));
   CHECK(same_numbers(gpu.fetched(desk, there.places), here.places));
@@ -47,8 +54,9 @@ void check_routing(Gpu& gpu, const Case& c, DType dtype, std::span<const std::in
       CHECK(distance(doubles(found), doubles(wanted)) <= 1e-14);
   }
   const auto gradient = [&](const auto& t, const Queue& queue) {
-    routing_gradient(t[0], c.rule, t[1], t[2], t[3], 0.7, t[4], queue);
-    routing_gradient(t[0], c.rule, t[1], t[2], t[3], 0.7, t[0], queue);  // in place
+    const RoutingRule& rule = queue.device ? rule_there : c.rule;
+    routing_gradient(t[0], rule, t[1], t[2], t[3], 0.7, t[4], queue);
+    routing_gradient(t[0], rule, t[1], t[2], t[3], 0.7, t[0], queue);  // in place
   };
   const Tensor sound = desk.random(logits.shape(), dtype, 4), dlogits = desk.random(logits.shape(), dtype);
   if (dtype == DType::f32) gpu.compare({logits, here.chosen, here.places, dweights, dlogits}, 0, gradient);
