@@ -13,6 +13,7 @@
 // (Context::leaf), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
 // other in the order of the ranks.
 #pragma once
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -54,8 +55,10 @@ class ExpertExchange {
   // `here` are the counts of both sides.
   virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                           const ExpertRows& here, Context& context) const;
-  virtual Tensor combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/, Context&) const {
-    return rows;
+  // The returned function waits and gives the rows at home. Work done between the two calls hides the communication.
+  virtual std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/,
+                                                Context&) const {
+    return [rows] { return rows; };
   }
 
   static const ExpertExchange& alone();

@@ -104,16 +104,22 @@ Tensor MixtureOfExperts::activated(const Tensor& x, Context& context) const {
   return y;
 }
 
-// Starts to add the experts' partial products over the ranks that share them. `partial` has a row for each row of this
-// rank's experts. The sum has the k slots of each token side by side, [tokens, k·width]; a dropped slot is zero.
+// Starts to return the experts' partial products to their tokens, and to add them over the ranks that share an expert.
+// `partial` has a row for each row of this rank's experts. The sum has the k slots of each token side by side,
+// [tokens, k·width]; a dropped slot is zero. If rows travel, the sum over ranks starts only when the result is asked for.
 std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
                                                     SumSite& site, Context& context) const {
-  const Tensor rows = context.exchange->combine(partial, counts.home, counts.here, context);
-  const bool ends = rows.dtype() == context.compute;
-  const Tensor slots = context.typed({places.dim(0), rule_.chosen * width_}, rows.dtype(),
-                                     ends ? Category::activations : Category::workspace);
-  put_slots(rows, places, slots, context.queue);
-  return context.boundary->start_sum(slots, site, context);
+  const auto home = context.exchange->start_combine(partial, counts.home, counts.here, context);
+  const auto start = [=, this, &site, &context] {
+    const Tensor rows = home();
+    const bool ends = rows.dtype() == context.compute;
+    const Tensor slots = context.typed({places.dim(0), rule_.chosen * width_}, rows.dtype(),
+                                       ends ? Category::activations : Category::workspace);
+    put_slots(rows, places, slots, context.queue);
+    return context.boundary->start_sum(slots, site, context);
+  };
+  if (counts.here.between.empty()) return start();
+  return [start] { return start()(); };
 }
 
 Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
@@ -138,7 +144,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   context.look("partial output", name_, partial);
   const auto sum = start_sum(partial, routing.places, counts, output_, context);
   Tensor shared;
-  if (shared_) {  // computes while the sum is in flight
+  if (shared_) {  // computes while the rows or the sum are in flight
     if (again) tape->can_be_made_again(x, again);
     shared = shared_->forward(x, context);
   }

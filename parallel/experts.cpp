@@ -107,7 +107,8 @@ Tensor ExpertParallel::dispatch(const Tensor& x, const Tensor* weights, const Te
   return here.experts == 1 ? arrived : sorted(arrived, here, plain_order(here), context);
 }
 
-Tensor ExpertParallel::combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const {
+std::function<Tensor()> ExpertParallel::start_combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here,
+                                                      Context& context) const {
   Tensor leaving = rows;
   if (here.experts > 1) {
     leaving = like(rows, here.all(), context);
@@ -116,15 +117,18 @@ Tensor ExpertParallel::combine(const Tensor& rows, const ExpertRows& home, const
     });
   }
   const Tensor back = like(rows, home.all(), context);
-  axis_.all_to_all(leaving, back, reversed(here.between, axis_.size()));
-  return back;
+  const auto pending =
+      std::make_shared<Axis::Pending>(axis_.start_all_to_all(leaving, back, reversed(here.between, axis_.size())));
+  if (!overlaps_) pending->wait();
+  return [=] { return pending->wait(), back; };
 }
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, bool by_host) {
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options) {
   Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
   if (experts.size() == 1) return std::make_unique<ExpertExchange>();
-  if (by_host && number_of_hosts(experts.hosts()) > 1) return std::make_unique<ExpertsByHost>(experts);
-  return std::make_unique<ExpertParallel>(experts);
+  if (options.by_host && number_of_hosts(experts.hosts()) > 1)
+    return std::make_unique<ExpertsByHost>(experts, options.overlaps);
+  return std::make_unique<ExpertParallel>(experts, options.overlaps);
 }
 
 }  // namespace chorale

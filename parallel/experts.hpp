@@ -10,7 +10,8 @@
 //
 // dispatch and combine are one all_to_all each, with as many rows per pair of ranks as the routing gives; a rank without
 // rows calls it too. First, one all_gather tells all ranks the counts of each (expert, leaf). The backward pass uses the
-// same counts. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
+// same counts. While rows return, the layer computes: the shared expert in the forward pass, weight gradients in the backward
+// pass. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
 // balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
 //
 // A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
@@ -24,11 +25,12 @@ namespace chorale {
 
 class ExpertParallel : public ExpertExchange {
  public:
-  explicit ExpertParallel(Axis& axis) : axis_(axis) {}
+  explicit ExpertParallel(Axis& axis, bool overlaps = true) : axis_(axis), overlaps_(overlaps) {}
   ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
   Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                   const ExpertRows& here, Context& context) const override;
-  Tensor combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here, Context& context) const override;
+  std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here,
+                                        Context& context) const override;
 
  protected:
   // Consecutive rows of one source rank for one of this rank's experts.
@@ -44,9 +46,16 @@ class ExpertParallel : public ExpertExchange {
   ExpertRows rows_here(const std::vector<std::int64_t>& all, const ExpertRows& home) const;
 
   Axis& axis_;
+
+ private:
+  const bool overlaps_;
 };
 
-// by_host: a token travels once to a host that has several of its experts (parallel/experts_by_host.hpp).
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, bool by_host = false);
+struct ExchangeOptions {
+  bool by_host = false;  // a token travels once to a host that has several of its experts (parallel/experts_by_host.hpp)
+  bool overlaps = true;  // while rows return from the experts, the layer computes; false: it waits, to compare
+};
+
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {});
 
 }  // namespace chorale

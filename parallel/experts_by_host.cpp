@@ -43,7 +43,8 @@ std::vector<std::int32_t> experts_of_tokens(const Routing& routing) {
 
 }  // namespace
 
-ExpertsByHost::ExpertsByHost(Axis& axis) : ExpertParallel(axis), ranks_of_(at(number_of_hosts(axis.hosts()))) {
+ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps)
+    : ExpertParallel(axis, overlaps), ranks_of_(at(number_of_hosts(axis.hosts()))) {
   const std::vector<int> hosts = hosts_among(axis.hosts());
   for (std::int64_t rank = 0; rank < axis.size(); ++rank) {
     host_of_.push_back(at(hosts.empty() ? 0 : hosts[at(rank)]));

@@ -11,7 +11,7 @@
 // experts travels with a token, once per forward pass. In the backward pass the lane multiplies by the weights, which travel
 // with dy: by the same kernel and in the same type as at the source, so no bit differs.
 //
-// `combine` is that of ExpertParallel: a sum on the other host would round differently. With g hosts of as many experts,
+// `start_combine` is that of ExpertParallel: a sum on the other host would round differently. With g hosts of as many experts,
 // k experts per token and uniformly random routing, a token travels to D(g) = g·(1 − C(E−E/g, k)/C(E, k)) hosts, its own
 // included. Between hosts a dispatch sends D(g)/k of the bytes of a plain one, and k more numbers per token.
 #pragma once
@@ -29,7 +29,7 @@ struct WayByHost {
 
 class ExpertsByHost final : public ExpertParallel {
  public:
-  explicit ExpertsByHost(Axis& axis);
+  explicit ExpertsByHost(Axis& axis, bool overlaps = true);
   ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
   Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                   const ExpertRows& here, Context& context) const override;

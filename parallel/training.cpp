@@ -23,7 +23,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
-      exchange_(exchange_of(mesh_, options.dispatch_by_host)),
+      exchange_(exchange_of(mesh_, options.exchange)),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),

@@ -21,6 +21,7 @@
 #include "layers/optimizer.hpp"
 #include "layers/router_balance.hpp"
 #include "parallel/batch_totals.hpp"
+#include "parallel/experts.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
 #include "src/base/clock.hpp"
@@ -48,7 +49,7 @@ struct TrainingOptions {
   std::string reducer = "bucketed";      // or "naive", which does not work with ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
-  bool dispatch_by_host = false;         // a token travels once to a host that has several of its experts
+  ExchangeOptions exchange = {};         // how rows travel to experts and back
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   BuildModel build = {};                 // builds the model; empty: build_gpt
   Meter* meter = nullptr;                // of a plan: learns the work of the kernels

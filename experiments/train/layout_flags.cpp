@@ -139,10 +139,17 @@ void LayoutFlags::declare(Options& o) {
       .range(0, 1e15)
       .only_where("zero 0 or 1", at_most(1))
       .only_with("reducer", {"bucketed"});
+  const auto divides_experts = [this] {
+    return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts";
+  };
   o.add("moe-dispatch", dispatch_,
         "how tokens travel to experts: a row for each expert, or once to a host that has several of a token's experts")
       .one_of({"plain", "by-host"})
-      .only_where("ep", [this] { return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts"; });
+      .only_where("ep", divides_experts);
+  o.add("moe-combine", combine_,
+        "while rows return from experts, compute the shared expert and weight gradients (overlapped), or wait (blocking)")
+      .one_of({"overlapped", "blocking"})
+      .only_where("ep", divides_experts);
   o.add("partition-activations", partition_activations_,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
       .only_with("recompute", {"full"})
@@ -214,7 +221,7 @@ ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
-  options.dispatch_by_host = dispatch_ == "by-host";
+  options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
 }
 

@@ -51,7 +51,7 @@ class LayoutFlags {
   std::array<std::int64_t, most_axes> sizes_{};  // by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0;                      // 0: from the layout word
   bool takes_all_ = false;
-  std::string dispatch_ = "plain";
+  std::string dispatch_ = "plain", combine_ = "overlapped";
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;

@@ -94,6 +94,7 @@ const Word flags[] = {
      "Megatron's default, aux_loss, depends on the micro-batch"},
     same("moe-router-enable-expert-bias"),
     same("moe-router-bias-update-rate"),
+    nothing_to_say("moe-shared-expert-overlap", "--moe-combine overlapped is the default"),
     sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron's draws random logits
     // numbers
     sets("bf16", "dtype", "bf16"),

@@ -108,7 +108,7 @@ TEST_CASE("experts get the same rows, whether tokens travel once to a host or on
 TrainingOptions options_for(const Layout& layout) {
   TrainingOptions options = test::options_for("exact", layout);
   options.shape.experts = {.count = 12, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .balance = 0.02, .z = 0.003};
-  options.dispatch_by_host = true;
+  options.exchange.by_host = true;
   return options;
 }
 

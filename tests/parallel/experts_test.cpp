@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include <atomic>
+
 #include "parallel/plan.hpp"
 #include "parallel/state/resume.hpp"
 #include "src/math/routing.hpp"
@@ -77,7 +79,7 @@ std::string wrong_exchange(Axis& axis, Context& context, Routing routing) {
   const Tensor arrived = exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context);
   if (arrived.dim(0) != here.all() || !std::ranges::equal(arrived.values<float>(), wanted))
     return "the rows of this rank's experts are wrong";
-  const Tensor back = exchange.combine(arrived, home, here, context);
+  const Tensor back = exchange.start_combine(arrived, home, here, context)();
   if (back.dim(0) != home.all() || !std::ranges::equal(back.values<float>(), given)) return "the rows did not come back";
   const Account::Entry& sent = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)];
   const std::int64_t bytes = (leaving + arriving) * width * 4;  // with each call, a rank sends only rows that leave it
@@ -100,6 +102,35 @@ TEST_CASE("rows travel to the ranks of their experts and back", "[threads]") {
     }
 }
 
+// Rank 0 calls start_combine only after it has looked whether rank 1 returned from its own call.
+TEST_CASE("a rank computes while its rows return, unless it is to wait", "[threads]") {
+  for (const bool overlaps : {true, false}) {
+    INFO((overlaps ? "overlapped" : "blocking"));
+    std::atomic<bool> returned = false;
+    CHECK(test::on_thread_mesh(parse_layout("dp2.ep2", 0), [&](Mesh mesh, Memory& shared) -> std::string {
+            Ledger ledger;
+            Allocator memory(shared, ledger);
+            const auto numerics = fast_numerics();
+            Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+            const auto exchange = exchange_of(mesh, {.overlaps = overlaps});
+            const ExpertRows home = home_rows(Routing::uneven, mesh.world().rank()),
+                             here = exchange->here(home, {}, context);
+            const Tensor rows = context.tensor({here.all(), width});
+            std::ranges::fill(rows.values<float>(), 1.0f);
+            std::string trouble;
+            if (mesh.world().rank() == 0) {
+              SystemClock clock;
+              for (int looks = 0; looks < (overlaps ? 30000 : 50) && !returned; ++looks) clock.sleep(1e-3);
+              if (returned != overlaps) trouble = overlaps ? "rank 1 waits for rank 0" : "rank 1 did not wait";
+            }
+            const auto back = exchange->start_combine(rows, home, here, context);
+            returned = true;
+            if (back().dim(0) != home.all()) trouble = "the rows did not come back";
+            return trouble;
+          }) == "");
+  }
+}
+
 TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threads]") {
   const Layout layout = parse_layout("dp4.ep4", 0);
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& shared) -> std::string {
@@ -116,8 +147,8 @@ TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threa
             const ExpertParallel exchange(on.along({"ep"}));
             const ExpertRows here = exchange.here(home, {}, context);
             const Tensor rows = context.tensor({home.all(), width});
-            exchange.combine(exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context), home, here,
-                             context);
+            exchange.start_combine(exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context), home,
+                                   here, context)();
           };
           exchange_on(mesh, real), exchange_on(pretended, planned);
           const Accounts sent = accounts_of(mesh), foreseen = accounts_of(pretended);
