@@ -82,6 +82,11 @@ double bubble_share(const Run& run) {
   return steps.empty() ? absent : summarize(steps).median;
 }
 
+double dropped_share(const Run& run) {
+  const std::vector<double> steps = run.steady(run.group("train").numbers("dropped_share"));
+  return steps.empty() ? absent : summarize(steps).median;
+}
+
 double predicted_step_time(const Run& run) {
   const std::vector<double> ranks = run.group("forecast").numbers("step_time");
   return ranks.empty() ? absent : ranks[0];

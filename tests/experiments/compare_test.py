@@ -40,15 +40,19 @@ class Compare(unittest.TestCase):
             file.write(text)
         return path
 
-    def test_models_that_differ_only_in_their_mlps_are_rows_of_their_own(self):
+    def test_models_that_differ_only_in_their_mlps_are_rows_of_their_own_with_the_share_they_drop(self):
         model = "preset = 'tiny'\ntrain-iters = 2\nno-save = true\nthreads = 1\n"
         suite = self.suite(f"ranks = 1\nrepetitions = 1\n[[runs]]\n{model}vary.ffn-hidden-size = [96, 192]\n"
-                           f"[[runs]]\n{model}num-experts = 4\nvary.moe-expert-capacity-factor = ['dropless', 1.5]\n")
+                           f"[[runs]]\n{model}num-experts = 4\nvary.moe-expert-capacity-factor = ['dropless', 0.5]\n")
         result = self.compare(suite, processes=1)
         self.assertEqual(result.returncode, 0, result.stderr)
         for label in ("num-experts 0, ffn-hidden-size 96 ", "num-experts 0, ffn-hidden-size 192 ",
-                      "dropless, num-experts 4 ", "moe-expert-capacity-factor 1.5, num-experts 4 "):
+                      "dropless, num-experts 4 ", "moe-expert-capacity-factor 0.5, num-experts 4 "):
             self.assertIn(label, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^layout .* bubble  dropped  held-out loss$")
+        shares = dict(re.findall(r"(?m)^.*?(dropless|num-experts 0|factor 0.5).* ([\d.]+ %|-) +\S+$", result.stdout))
+        self.assertEqual([shares["num-experts 0"], shares["dropless"]], ["-", "-"], result.stdout)
+        self.assertGreater(float(shares["factor 0.5"].removesuffix(" %")), 40)  # an expert takes at most half of its share
 
     def test_a_suite_is_a_table_and_a_record_that_others_read(self):
         result = self.compare(small)
