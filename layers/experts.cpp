@@ -4,7 +4,6 @@
 
 #include "layers/choice_counts.hpp"
 #include "layers/router_balance.hpp"
-#include "src/math/activation.hpp"
 #include "src/math/cast.hpp"
 #include "src/math/dropout.hpp"
 #include "src/math/forced_routing.hpp"
@@ -12,17 +11,6 @@
 
 namespace chorale {
 namespace {
-
-// Calls f(expert, its first row, its number of rows) for every expert that has rows.
-template <class F>
-void each_expert(const ExpertRows& rows, F f) {
-  std::int64_t first = 0;
-  for (std::int64_t e = 0; e < rows.experts; ++e) {
-    const std::int64_t count = rows.of(e);
-    if (count > 0) f(static_cast<std::size_t>(e), first, count);
-    first += count;
-  }
-}
 
 // x in another type, the one in which the router computes.
 Tensor in_type(const Tensor& x, DType type, Context& context) {
@@ -39,70 +27,14 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
     : name_(std::move(name)),
       number_(block / s.experts.every),
       rule_(rule_of(s)),
+      forced_(s.experts.forced() ? forced_choices(forced_routing_named(s.experts.routing), rule_, block)
+                                 : std::vector<std::int32_t>()),
       width_(s.width),
-      gates_(s.gates()),
-      unit_(s.experts.ffn / s.units_of(s.experts.ffn)),
-      shared_(std::move(shared)) {
-  std::vector<std::int64_t> forced_counts;  // of each expert from each sequence
-  if (s.experts.forced()) {
-    forced_ = forced_choices(forced_routing_named(s.experts.routing), rule_, block);
-    forced_counts = counts_of(forced_, rule_, rule_.sequence);
-  }
-  const Slab columns = width.slab(0, s.units_of(s.experts.ffn), 1), own = experts.slab(0, s.experts.count, 1);
-  columns_ = columns.dim < 0 ? s.experts.ffn : columns.length * unit_;
-  router_ = std::make_shared<Parameter>(
-      Parameter{.name = name_ + ".router.weight", .shape = {s.width, s.experts.count}, .deviation = 0.02});
-  const std::int64_t first = own.dim < 0 ? 0 : own.first, count = own.dim < 0 ? s.experts.count : own.length;
-  for (std::int64_t e = first; e < first + count; ++e) {
-    const std::int64_t forced_rows = forced_.empty() ? 0 : forced_counts[static_cast<std::size_t>(e)];
-    const double active = forced_.empty() ? static_cast<double>(s.experts.chosen) / static_cast<double>(s.experts.count)
-                                          : static_cast<double>(forced_rows) / static_cast<double>(s.sequence);
-    forced_rows_ += forced_rows;
-    const auto matrix = [&](const char* which, Shape shape, double deviation_of, int dim, std::int64_t block) {
-      auto weight = std::make_shared<Parameter>(Parameter{.name = name_ + ".expert." + std::to_string(e) + which,
-                                                          .shape = std::move(shape),
-                                                          .deviation = deviation_of,
-                                                          .active = active});
-      width.cut(*weight, dim, block);
-      weight->cut_by.insert(weight->cut_by.end(), experts.axes.begin(), experts.axes.end());
-      return weight;
-    };
-    experts_.push_back({matrix(".up.weight", {s.width, gates_ * s.experts.ffn}, 0.02, 1, gates_ * unit_),
-                        matrix(".down.weight", {s.experts.ffn, s.width}, deviation, 0, unit_)});
-  }
-  output_ = {.name = name_ + " output", .sum = SumOf::activations, .addends = s.units_of(s.experts.ffn)};
-  input_gradient_ = {.name = name_ + " input gradient", .sum = SumOf::input_gradients, .addends = s.units_of(s.experts.ffn)};
-}
-
-// y = x·w, each expert with its rows of x and its matrix.
-void MixtureOfExperts::products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here,
-                                const Tensor& y, Context& context) const {
-  each_expert(here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
-    context.numerics.product(x.narrow(first, count), (experts_[e].*matrix)->value, transposed, nullptr,
-                             y.narrow(first, count), context.queue);
-  });
-}
-
-// The same if every rank has a part of the summed dimension.
-Tensor MixtureOfExperts::partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed,
-                                          std::int64_t block, const ExpertRows& here, SumSite& site,
-                                          Context& context) const {
-  const Tensor y = context.typed({x.dim(0), width_}, context.numerics.partial_type(context.compute), Category::workspace);
-  each_expert(here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
-    context.numerics.partial_product(x.narrow(first, count), (experts_[e].*matrix)->value, transposed, block,
-                                     y.narrow(first, count), site, context.queue);
-  });
-  return y;
-}
-
-Tensor MixtureOfExperts::activated(const Tensor& x, Context& context) const {
-  const Tensor y = context.tensor({x.dim(0), columns_});
-  if (gates_ == 1)
-    gelu_forward(x, y, context.queue);
-  else
-    swiglu_forward(x, unit_, y, context.queue);
-  return y;
-}
+      router_(std::make_shared<Parameter>(
+          Parameter{.name = name_ + ".router.weight", .shape = {s.width, s.experts.count}, .deviation = 0.02})),
+      experts_(name_, s, width, experts, deviation,
+               forced_.empty() ? std::vector<std::int64_t>() : counts_of(forced_, rule_, rule_.sequence)),
+      shared_(std::move(shared)) {}
 
 // Starts to return the experts' partial products to their tokens, and to add them over the ranks that share an expert.
 // `partial` has a row for each row of this rank's experts. The sum has the k slots of each token side by side,
@@ -131,18 +63,16 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   const Routing& routing = routed.routing;
   const Counts& counts = routed.counts;
   const Tensor rows = context.exchange->dispatch(all, nullptr, routing.places, counts.home, counts.here, context);
-  const Tensor before = context.tensor({rows.dim(0), gates_ * columns_});
-  products(rows, &Expert::up, false, counts.here, before, context);
-  const Tensor after = activated(before, context);
+  const Tensor before = experts_.before(rows, counts.here, context), after = experts_.after(before, context);
   if (tape) {
     for (const Tensor& tensor : {routed.logits, routing.chosen, routing.weights, routing.places, before}) tape->keep(tensor);
-    tape->can_be_made_again(after, [this, before, &context] { return activated(before, context); });
+    tape->can_be_made_again(after, [this, before, &context] { return experts_.after(before, context); });
     tape->keep(after);
     tape->note(counts);
   }
-  const Tensor partial = partial_products(after, &Expert::down, false, unit_, counts.here, output_, context);
+  const Tensor partial = experts_.outputs(after, counts.here, context);
   context.look("partial output", name_, partial);
-  const auto sum = start_sum(partial, routing.places, counts, output_, context);
+  const auto sum = start_sum(partial, routing.places, counts, experts_.output_site(), context);
   Tensor shared;
   if (shared_) {  // computes while the rows or the sum are in flight
     if (again) tape->can_be_made_again(x, again);
@@ -171,16 +101,11 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   weight_gradients(dy, outputs, dweights_here, context.queue);
   const Tensor dweights = context.boundary->whole(dweights_here, context);
 
-  const Tensor dafter_rows = context.exchange->dispatch(dy_all, &weights, places, counts.home, counts.here, context);
-  const Tensor dafter = context.tensor(after.shape()), dbefore = context.tensor(before.shape());
-  products(dafter_rows, &Expert::down, true, counts.here, dafter, context);
-  if (gates_ == 1)
-    gelu_backward(dafter, before, dbefore, context.queue);
-  else
-    swiglu_backward(dafter, before, unit_, dbefore, context.queue);
-  const Tensor partial = partial_products(dbefore, &Expert::up, true, gates_ * unit_, counts.here, input_gradient_, context);
+  const Tensor doutputs = context.exchange->dispatch(dy_all, &weights, places, counts.home, counts.here, context);
+  const Tensor dbefore = experts_.before_gradient(doutputs, before, counts.here, context);
+  const Tensor partial = experts_.input_gradient(dbefore, counts.here, context);
   context.look("partial input gradient", name_, partial);
-  const auto sum = start_sum(partial, places, counts, input_gradient_, context);
+  const auto sum = start_sum(partial, places, counts, experts_.input_gradient_site(), context);
 
   const Tensor dlogits = context.typed(logits.shape(), logits.dtype(), Category::workspace);
   routing_gradient(logits, rule(context), chosen, places, dweights, context.loss_scale, dlogits, context.queue);
@@ -188,29 +113,18 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   const Tensor dx_of_router = from_logits(rows_here(dlogits, context), context);
   if (shared) add_residual(shared, nullptr, Dropout{}, dx_of_router, dx_of_router, context.queue);
   context.weight_gradient(
-      [=, this, &context] { add_weight_gradients(x, places, counts, after, dafter_rows, dbefore, dlogits, context); });
+      [=, this, &context] { add_weight_gradients(x, places, counts, after, doutputs, dbefore, dlogits, context); });
   const Tensor slots = sum(), dx = context.tensor(dy.shape());
   add_slots(slots, nullptr, &dx_of_router, dx, context.queue);
   return dx;
 }
 
 void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
-                                            const Tensor& dafter_rows, const Tensor& dbefore, const Tensor& dlogits,
+                                            const Tensor& doutputs, const Tensor& dbefore, const Tensor& dlogits,
                                             Context& context) {
   const Tensor all = context.boundary->whole(x, context);
   const Tensor rows = context.exchange->dispatch(all, nullptr, places, counts.home, counts.here, context);
-  const auto add_outer = [&](const Tensor& a, const Tensor& b, std::size_t e, std::int64_t first, std::int64_t count,
-                             Parameter& weight) {
-    const ExpertRows& here = counts.here;
-    const std::span leaves(here.counts.data() + static_cast<std::int64_t>(e) * here.leaves,
-                           static_cast<std::size_t>(here.leaves));
-    context.numerics.add_outer_by_leaves(a.narrow(first, count), b.narrow(first, count), leaves, weight.gradient,
-                                         weight.site, context.queue);
-  };
-  each_expert(counts.here, [&](std::size_t e, std::int64_t first, std::int64_t count) {
-    add_outer(after, dafter_rows, e, first, count, *experts_[e].down);
-    add_outer(rows, dbefore, e, first, count, *experts_[e].up);
-  });
+  experts_.add_weight_gradients(rows, dbefore, after, doutputs, counts.here, context);
   context.numerics.add_outer(in_type(all, dlogits.dtype(), context), dlogits, context.leaf(), router_->gradient,
                              router_->site, context.queue);
   each_own_parameter([&](const ParameterPointer& p) { context.ready(*p); });
@@ -270,28 +184,28 @@ void MixtureOfExperts::each_parameter(const std::function<void(const ParameterPo
 
 void MixtureOfExperts::each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
   visit(router_);
-  for (const Expert& expert : experts_) visit(expert.up), visit(expert.down);
+  experts_.each_parameter(visit);
 }
 
 void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
-  visit(output_), visit(input_gradient_);
+  visit(experts_.output_site()), visit(experts_.input_gradient_site());
   if (shared_) shared_->each_site(visit);
 }
 
 // The largest number of rows that this rank's experts can get, if each rank that sends them rows has `rows` tokens.
 std::int64_t MixtureOfExperts::most_rows_here(std::int64_t rows) const {
-  const std::int64_t own = std::ssize(experts_), sources = rule_.experts / own;
-  return sources * (forced_.empty() ? rule_.most_rows(rows, own) : rows / rule_.sequence * forced_rows_);
+  const std::int64_t own = experts_.count(), sources = rule_.experts / own;
+  return sources * (forced_.empty() ? rule_.most_rows(rows, own) : rows / rule_.sequence * experts_.forced_rows());
 }
 
 // Whether every routing gives them this number.
 bool MixtureOfExperts::knows_rows_here() const {
-  return !forced_.empty() || (rule_.capacity == 0 && std::ssize(experts_) == rule_.experts);
+  return !forced_.empty() || (rule_.capacity == 0 && experts_.count() == rule_.experts);
 }
 
 Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t element = size_of(context.compute), here = context.boundary->rows(rows), k = rule_.chosen;
-  const std::int64_t per_row = (gates_ + (context.selective() ? 0 : 1)) * columns_ * element;
+  const std::int64_t per_row = experts_.kept_columns(context.selective()) * element;
   Keeps keeps{
       .input = here * width_ * element,
       .inside = rows * (rule_.experts * size_of(context.statistics()) + k * (4 + 4 + size_of(context.statistics()))) +

@@ -18,7 +18,7 @@
 // Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaf): the rows of an expert that come from one
 // leaf are one addend.
 #pragma once
-#include "layers/expert_exchange.hpp"
+#include "layers/expert_mlps.hpp"
 #include "layers/sequence.hpp"
 #include "layers/shape.hpp"
 #include "src/math/routing.hpp"
@@ -40,9 +40,6 @@ class MixtureOfExperts final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  struct Expert {
-    ParameterPointer up, down;
-  };
   // Rows at home and on the ranks that have their experts.
   struct Counts {
     ExpertRows home, here;
@@ -58,15 +55,10 @@ class MixtureOfExperts final : public Layer {
   bool knows_rows_here() const;
   RoutingRule rule(const Context& context) const;  // with what is known of the steps before
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
-  void products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, const ExpertRows& here, const Tensor& y,
-                Context& context) const;
-  Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
-                          const ExpertRows& here, SumSite& site, Context& context) const;
-  Tensor activated(const Tensor& x, Context& context) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
                                     Context& context) const;
   void add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
-                            const Tensor& dafter_rows, const Tensor& dbefore, const Tensor& dlogits, Context& context);
+                            const Tensor& doutputs, const Tensor& dbefore, const Tensor& dlogits, Context& context);
   Tensor from_logits(const Tensor& dlogits, Context& context) const;
   static Tensor rows_here(const Tensor& all, const Context& context);  // this rank's rows of the stream
   void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // all but the shared expert's
@@ -74,14 +66,11 @@ class MixtureOfExperts final : public Layer {
   std::string name_;
   std::int64_t number_;  // among the model's blocks of experts
   RoutingRule rule_;
-  std::vector<std::int32_t> forced_;   // the experts [s,k] of each position of a sequence; empty: the router chooses
-  std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
-  std::int64_t columns_;               // of the activation's output, on this rank
+  std::vector<std::int32_t> forced_;  // the experts [s,k] of each position of a sequence; empty: the router chooses
+  std::int64_t width_;
   ParameterPointer router_;
-  std::vector<Expert> experts_;   // those of this rank
-  std::int64_t forced_rows_ = 0;  // of these experts together from each sequence, if the routing is forced
+  ExpertMlps experts_;  // those of this rank
   std::unique_ptr<Sequence> shared_;
-  SumSite output_, input_gradient_;  // sums over the units of an expert
 };
 
 }  // namespace chorale

@@ -10,9 +10,10 @@
 //
 // dispatch and combine are one all_to_all each, with as many rows per pair of ranks as the routing gives; a rank without
 // rows calls it too. First, one all_gather tells all ranks the counts of each (expert, leaf). The backward pass uses the
-// same counts. While rows return, the layer computes: the shared expert in the forward pass, weight gradients in the backward
-// pass. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
+// same counts. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
 // balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
+//
+// While rows return, the layer computes: the shared expert in the forward pass, weight gradients in the backward pass.
 //
 // A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
 // edp have the same experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, those of other

@@ -11,7 +11,7 @@
 // experts travels with a token, once per forward pass. In the backward pass the lane multiplies by the weights, which travel
 // with dy: by the same kernel and in the same type as at the source, so no bit differs.
 //
-// `start_combine` is that of ExpertParallel: a sum on the other host would round differently. With g hosts of as many experts,
+// Combining is that of ExpertParallel: a sum on the other host would round differently. With g hosts of as many experts,
 // k experts per token and uniformly random routing, a token travels to D(g) = g·(1 − C(E−E/g, k)/C(E, k)) hosts, its own
 // included. Between hosts a dispatch sends D(g)/k of the bytes of a plain one, and k more numbers per token.
 #pragma once

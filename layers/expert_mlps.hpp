@@ -1,0 +1,56 @@
+// The experts of this rank in one layer: small MLPs, each with its own matrices and its own rows.
+//
+//   rows sorted by expert ─ up ─▶ before ─ activation ─▶ after ─ down ─▶ outputs, one row each
+//                                                                         (backward: the reverse)
+// Tensor parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. So outputs and input
+// gradients are partial sums. Products run one expert after another, each with as many rows as the routing gives it.
+//
+// Per row, an expert of width f multiplies 2·(gates + 1)·h·f times forward, twice that backward.
+#pragma once
+#include "layers/expert_exchange.hpp"
+#include "layers/parameter.hpp"
+#include "layers/shape.hpp"
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+class ExpertMlps {
+ public:
+  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: of the initial values of
+  // `down`. forced_counts: how many tokens of each sequence every expert of the model gets; empty: the router chooses.
+  ExpertMlps(const std::string& layer, const ModelShape& shape, const Share& width, const Share& experts, double deviation,
+             const std::vector<std::int64_t>& forced_counts);
+
+  // `here`: how many rows each expert has.
+  Tensor before(const Tensor& rows, const ExpertRows& here, Context& context) const;
+  Tensor after(const Tensor& before, Context& context) const;
+  Tensor outputs(const Tensor& after, const ExpertRows& here, Context& context);
+  Tensor before_gradient(const Tensor& doutputs, const Tensor& before, const ExpertRows& here, Context& context) const;
+  Tensor input_gradient(const Tensor& dbefore, const ExpertRows& here, Context& context);
+  void add_weight_gradients(const Tensor& rows, const Tensor& dbefore, const Tensor& after, const Tensor& doutputs,
+                            const ExpertRows& here, Context& context);
+
+  std::int64_t count() const { return std::ssize(experts_); }
+  std::int64_t kept_columns(bool remakes_after) const { return (gates_ + (remakes_after ? 0 : 1)) * columns_; }  // per row
+  std::int64_t forced_rows() const { return forced_rows_; }  // of these experts together from each sequence
+  SumSite& output_site() { return output_; }
+  SumSite& input_gradient_site() { return input_gradient_; }
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const;
+
+ private:
+  struct Expert {
+    ParameterPointer up, down;
+  };
+  Tensor products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t columns,
+                  const ExpertRows& here, Context& context) const;
+  Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
+                          const ExpertRows& here, SumSite& site, Context& context) const;
+
+  std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
+  std::int64_t columns_;               // of the activation's output, on this rank
+  std::int64_t forced_rows_ = 0;
+  std::vector<Expert> experts_;
+  SumSite output_, input_gradient_;  // sums over the units of an expert
+};
+
+}  // namespace chorale
