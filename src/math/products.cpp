@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/base/parallel.hpp"
-#include "src/math/exact/chains.hpp"
+#include "src/math/exact/chain_products.hpp"
 #include "src/math/onednn.hpp"
 #include "src/math/reference/product.hpp"
 
@@ -21,28 +21,17 @@ std::int64_t prepared_tokens(std::int64_t m, bool transposed, DType output) {
   return m % 64 == 0 ? m : m - m % 512;
 }
 
-// dw += xᵀ·dy over so few tokens that reading and writing dw takes most of the time, if it is not done in long runs.
-constexpr std::int64_t few_tokens = 96;
-
-void add_outer_of_few(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
-  using namespace exact;
-  const std::int64_t m = x.dim(0), k = dw.dim(0), n = elements_of(dw.shape()) / k;
-  const Side a{x.values<float>().data(), 1, k}, b{dy.values<float>().data(), 1, n};
-  float* const out = dw.values<float>().data();
-  parallel_for(queue.threads, (k + tile_rows - 1) / tile_rows, [&](std::int64_t first, std::int64_t last) {
-    const Part part{first * tile_rows, std::min(last * tile_rows, k), 0, n};
-    each_tile(a, b, part, std::span(&m, 1), [&](const Place& at, const float* left, const float* right) {
-      Tile tile = {};
-      float* const corner = out + at.row * n + at.column;
-      for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(corner + i * n, at.columns, tile[i]);
-      prefetch_next(corner, at.rows, n);
-      extend(tile, left, right, m);
-      for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(tile[i], at.columns, corner + i * n);
-    });
-  });
+// Some f32 products of few tokens are faster in tiles (exact/chain_products.hpp) than by oneDNN 2.6.3. These borders were
+// measured on Zen 5 with AVX-512 and on Zen 3 with AVX2 (experiments/findings/experts.md).
+//
+//   dw += xᵀ·dy    up to 96 tokens, where reading and writing dw takes most of the time. Tiles do it in long runs.
+//   y = x·w        32 to 383 tokens, without AVX-512, if the rows of w are multiples of 2 KiB apart. Such rows share few
+//                  sets of the L1 cache. oneDNN copies w only for more tokens (from 256 to 384 on, depending on the shape),
+//                  and takes up to twice as long without the copy.
+bool outer_is_faster_in_tiles(std::int64_t tokens) { return tokens <= 96; }
+bool product_is_faster_in_tiles(std::int64_t tokens, std::int64_t n, bool transposed) {
+  return tile::lanes < 16 && !transposed && n % 512 == 0 && tokens >= 32 && tokens < 384;
 }
-
-constexpr std::int64_t panel = 256;  // rows widened at a time, so few that they are in the cache when they are multiplied
 
 std::int64_t columns(const Tensor& matrix) {
   require(!matrix.shape().empty(), "a product needs a matrix, not a scalar");
@@ -50,18 +39,37 @@ std::int64_t columns(const Tensor& matrix) {
 }
 
 template <class T>
-const float* widen(const T* values, std::int64_t count, std::vector<float>& wide, int threads) {
-  if (std::ssize(wide) < count) wide.resize(static_cast<std::size_t>(count));
-  float* out = wide.data();
-  parallel_for(threads, count, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) out[i] = static_cast<float>(values[i]);
+T* data(const Tensor& tensor) {
+  return tensor.values<T>().data();
+}
+
+// Calls f(Type<T>{}) for the types that are summed in f32.
+template <class F>
+void with_tile_type(DType dtype, F f) {
+  visit_floating(dtype, [&]<class T>(Type<T> type) {
+    if constexpr (!std::is_same_v<T, double>) f(type);
   });
-  return out;
+}
+
+template <class T, class Y>
+void product_in_tiles(const ProductShape& shape, const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias,
+                      const Tensor& y, int threads) {
+  const auto [m, n, k, nothing] = shape;
+  const exact::SideOf<T> a{data<T>(x), k, 1}, b{data<T>(w), transposed ? k : 1, transposed ? 1 : n};
+  const exact::Cut cut(m, n, threads);
+  parallel_for(threads, cut.count(), [&](std::int64_t first, std::int64_t last) {
+    exact::chain_product(a, b, k, bias ? data<T>(*bias) : nullptr, cut.part(first, last), data<Y>(y), n);
+  });
 }
 
 template <class T>
-T* data(const Tensor& tensor) {
-  return tensor.values<T>().data();
+void add_outer_in_tiles(const ProductShape& shape, const Tensor& x, const Tensor& dy, const Tensor& dw, int threads) {
+  const auto [m, n, k, nothing] = shape;
+  const exact::SideOf<T> a{data<T>(x), 1, k}, b{data<T>(dy), 1, n};
+  const exact::Cut cut(k, n, threads);
+  parallel_for(threads, cut.count(), [&](std::int64_t first, std::int64_t last) {
+    exact::add_chain_product(a, b, m, cut.part(first, last), data<float>(dw), n);
+  });
 }
 
 }  // namespace
@@ -98,14 +106,15 @@ ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw) {
 
 void Products::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) {
-  const auto [m, n, k, nothing] = product_shape(x, w, transposed, bias, y);
+  const ProductShape shape = product_shape(x, w, transposed, bias, y);
+  const auto [m, n, k, nothing] = shape;
   if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
   if (x.dtype() == DType::f64) {
     parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
       reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
                          data<double>(y) + first * n, last - first, k, n);
     });
-  } else if (matmuls_.supports(x.dtype())) {
+  } else if (matmuls_.supports(x.dtype()) && !(x.dtype() == DType::f32 && product_is_faster_in_tiles(m, n, transposed))) {
     const std::int64_t prepared = prepared_tokens(m, transposed, y.dtype());
     const auto run = [&](std::int64_t first, std::int64_t rows, bool any_tokens) {
       if (rows == 0) return;
@@ -122,49 +131,21 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
                    y.narrow(first, rows).slice().data);
     };
     run(0, prepared, false), run(prepared, m - prepared, true);
-  } else if (x.dtype() == DType::bf16) {
-    product_in_panels<bf16>(x, w, transposed, bias, y, queue);
   } else {
-    product_in_panels<f16>(x, w, transposed, bias, y, queue);
-  }
-}
-
-template <class T>
-void Products::product_in_panels(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
-                                 const Queue& queue) {
-  const std::int64_t m = x.dim(0), k = columns(x), n = columns(y);
-  const bool narrows = y.dtype() != DType::f32;
-  const float* wide_w = widen(data<T>(w), w.count(), wide_w_, queue.threads);
-  const float* wide_bias = bias ? widen(data<T>(*bias), n, wide_bias_, 1) : nullptr;
-  if (narrows && std::ssize(wide_y_) < panel * n) wide_y_.resize(static_cast<std::size_t>(panel * n));
-  for (std::int64_t first = 0; first < m; first += panel) {
-    const std::int64_t rows = std::min(panel, m - first);
-    const float* wide_x = widen(data<T>(x) + first * k, rows * k, wide_x_, queue.threads);
-    float* wide_y = narrows ? wide_y_.data() : data<float>(y) + first * n;
-    matmuls_.run({.m = rows,
-                  .n = n,
-                  .k = k,
-                  .w_transposed = transposed,
-                  .bias = bias != nullptr,
-                  .any_tokens = true,
-                  .threads = queue.threads},
-                 wide_x, wide_w, wide_bias, wide_y);
-    if (!narrows) continue;
-    T* out = data<T>(y) + first * n;
-    parallel_for(queue.threads, rows * n, [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<T>(wide_y[i]);
+    with_tile_type(x.dtype(), [&]<class T>(Type<T>) {
+      const auto run = y.dtype() == DType::f32 ? product_in_tiles<T, float> : product_in_tiles<T, T>;
+      run(shape, x, w, transposed, bias, y, queue.threads);
     });
   }
 }
 
 void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
-  const auto [m, n, k, nothing] = outer_shape(x, dy, dw);
+  const ProductShape shape = outer_shape(x, dy, dw);
+  const auto [m, n, k, nothing] = shape;
   if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
   if (x.dtype() == DType::f64) {
     reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
-  } else if (x.dtype() == DType::f32 && m <= few_tokens) {
-    add_outer_of_few(x, dy, dw, queue);
-  } else if (matmuls_.supports(x.dtype())) {
+  } else if (matmuls_.supports(x.dtype()) && !(x.dtype() == DType::f32 && outer_is_faster_in_tiles(m))) {
     matmuls_.run({.m = k,
                   .n = n,
                   .k = m,
@@ -174,23 +155,8 @@ void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, co
                   .any_tokens = true,
                   .threads = queue.threads},
                  x.slice().data, dy.slice().data, nullptr, dw.slice().data);
-  } else if (x.dtype() == DType::bf16) {
-    add_outer_in_panels<bf16>(x, dy, dw, queue);
   } else {
-    add_outer_in_panels<f16>(x, dy, dw, queue);
-  }
-}
-
-template <class T>
-void Products::add_outer_in_panels(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
-  const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
-  for (std::int64_t first = 0; first < m; first += panel) {
-    const std::int64_t rows = std::min(panel, m - first);
-    const float* wide_x = widen(data<T>(x) + first * k, rows * k, wide_x_, queue.threads);
-    const float* wide_dy = widen(data<T>(dy) + first * n, rows * n, wide_y_, queue.threads);
-    matmuls_.run(
-        {.m = k, .n = n, .k = rows, .x_transposed = true, .accumulate = true, .any_tokens = true, .threads = queue.threads},
-        wide_x, wide_dy, nullptr, data<float>(dw));
+    with_tile_type(x.dtype(), [&]<class T>(Type<T>) { add_outer_in_tiles<T>(shape, x, dy, dw, queue.threads); });
   }
 }
 

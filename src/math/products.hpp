@@ -1,11 +1,11 @@
-// Matrix products of tensors on the host, by oneDNN.
+// Matrix products of tensors on the host, by oneDNN or in tiles (exact/chain_products.hpp).
 //
 //   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] if transposed; y has the type of x, or f32
 //   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
 //
-// The first dim of x, y and dy counts rows; the other dims together are columns. If the processor cannot multiply a 16-bit
-// type, panels of rows are widened, multiplied in f32 and rounded once. f64, which only tests use, takes the plain loops of
-// reference/product.hpp.
+// The first dim of x, y and dy counts rows; the other dims together are columns. Tiles compute the products of a 16-bit type
+// that the processor or oneDNN cannot multiply, and some of few rows. They widen 16-bit numbers while they pack them, sum in
+// f32 and round once. f64, which only tests use, takes the plain loops of reference/product.hpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -31,14 +31,7 @@ class Products {
   void add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue);
 
  private:
-  template <class T>
-  void product_in_panels(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
-                         const Queue& queue);
-  template <class T>
-  void add_outer_in_panels(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue);
-
   Matmuls matmuls_;
-  std::vector<float> wide_x_, wide_w_, wide_bias_, wide_y_;  // reused by later calls
 };
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// The inner matrix product of the attention kernels: eight rows of c, one or two vector registers wide, in f32.
+// The inner matrix product of the attention kernels and of the packed products (exact/chains.hpp), in f32: a few rows of c,
+// a few vector registers wide. Attention takes eight rows, one or two registers wide:
 //
 //   c[i][j] = fma(a[i][k], b[k][j], c[i][j])      k ascends, one chain of roundings for each element
 //
@@ -56,12 +57,12 @@ inline Register fused(float a, Register b, Register c) {
 #endif
 }
 
-template <int width, bool adds>
+template <int height, int width, bool adds>
 inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
-  Register sum[rows][width] = {};
+  Register sum[height][width] = {};
   if constexpr (adds) {
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i)
+    for (int i = 0; i < height; ++i)
 #pragma GCC unroll 8
       for (int j = 0; j < width; ++j) sum[i][j] = *reinterpret_cast<const Unaligned*>(c.at + i * c.row + j * lanes);
   }
@@ -70,14 +71,14 @@ inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
 #pragma GCC unroll 8
     for (int j = 0; j < width; ++j) right[j] = *reinterpret_cast<const Unaligned*>(b.at + k * b.row + j * lanes);
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < height; ++i) {
       const float left = a.at[i * a.row + k * a.step];
 #pragma GCC unroll 8
       for (int j = 0; j < width; ++j) sum[i][j] = fused(left, right[j], sum[i][j]);
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; ++i)
+  for (int i = 0; i < height; ++i)
 #pragma GCC unroll 8
     for (int j = 0; j < width; ++j) *reinterpret_cast<Unaligned*>(c.at + i * c.row + j * lanes) = sum[i][j];
 }
@@ -87,9 +88,9 @@ template <bool adds>
 void product(std::int64_t columns_of_c, std::int64_t depth, Left a, Right b, Sum c) {
   std::int64_t j = 0;
   for (; j + registers * lanes <= columns_of_c; j += registers * lanes)
-    panel<registers, adds>(depth, a, {b.at + j, b.row}, {c.at + j, c.row});
+    panel<rows, registers, adds>(depth, a, {b.at + j, b.row}, {c.at + j, c.row});
   if constexpr (registers > 1)
-    for (; j < columns_of_c; j += lanes) panel<1, adds>(depth, a, {b.at + j, b.row}, {c.at + j, c.row});
+    for (; j < columns_of_c; j += lanes) panel<rows, 1, adds>(depth, a, {b.at + j, b.row}, {c.at + j, c.row});
 }
 
 }  // namespace chorale::tile

@@ -11,6 +11,7 @@
 #include "src/base/clock.hpp"
 #include "src/math/numerics.hpp"
 #include "tests/math/kernels.hpp"
+#include "tests/progress.hpp"
 
 using namespace chorale;
 
@@ -109,6 +110,7 @@ TEST_CASE("how fast products of experts are", "[!benchmark]") {
         print_ratios(*fast, DType::f32, experts, mean, width, columns);
         print_ratios(*fast, DType::bf16, experts, mean, width, columns);
         print_ratios(*exact, DType::f32, experts, mean, width, columns);
+        test::alive();
       }
   }
   fmt::print("this thread had {:.0f} % of a core\n",

@@ -29,11 +29,12 @@ std::vector<double> exact_product(const Tensor& x, const Tensor& w, bool transpo
   return y;
 }
 
+// The last three sizes are longer than what tiles pack at a time, in one direction each. Tiles may take the last in f32.
 struct Sizes {
   std::int64_t m, k, n;
 };
-constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33},  {3, 17, 31},   {31, 3, 1},
-                               {33, 31, 100}, {100, 33, 17}, {300, 64, 48}, {520, 5, 9}};
+constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33}, {3, 17, 31},    {31, 3, 1},    {33, 31, 100}, {100, 33, 17},
+                               {300, 64, 48}, {520, 5, 9},  {2100, 513, 3}, {5, 521, 170}, {35, 130, 512}};
 
 }  // namespace
 

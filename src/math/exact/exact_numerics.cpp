@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "src/math/exact/chains.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/exact/squares.hpp"
@@ -37,13 +38,6 @@ bool all_real(std::initializer_list<const Tensor*> tensors) {
             name_of(tensor ? tensor->device() : device));
   }
   return true;
-}
-
-// Blocks of this length; the last one may be shorter.
-std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t length) {
-  std::vector<std::int64_t> blocks(static_cast<std::size_t>(depth / length), length);
-  if (depth % length > 0) blocks.push_back(depth % length);
-  return blocks;
 }
 
 const float* floats(const Tensor& tensor) { return static_cast<const float*>(tensor.slice().data); }

@@ -11,10 +11,12 @@ namespace chorale::exact {
 
 // Element (i, k) of the left side is data[i·along + k·across], element (k, j) of the right side data[j·along + k·across].
 // One of the two strides is 1.
-struct Side {
-  const float* data;
+template <class T>
+struct SideOf {
+  const T* data;
   std::int64_t along, across;
 };
+using Side = SideOf<float>;
 
 // The two sides of y[rows, columns] = Σ over depth.
 struct Operands {

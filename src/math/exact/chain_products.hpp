@@ -1,0 +1,62 @@
+// Whole products in f32 from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is what one thread
+// computes, n the number of columns of the result.
+#pragma once
+#include "src/math/exact/chains.hpp"
+
+namespace chorale::exact {
+
+// Begins to fetch the result's tile at `corner`.
+template <class T>
+void prefetch_tile(const T* corner, std::int64_t rows, std::int64_t stride) {
+  constexpr auto per_line = static_cast<std::int64_t>(64 / sizeof(T));
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < tile_columns; j += per_line) __builtin_prefetch(corner + i * stride + j, 1);
+}
+
+// c = a·b, or c += a·b with `adds`, for a tile whose corner is c.
+inline void multiply(const Place& at, const float* a, const float* b, bool adds, tile::Sum c) {
+  const auto run = adds ? multiply<true> : multiply<false>;
+  if (at.rows == tile_rows && at.columns == tile_columns) return run(a, b, at.piece.length, c);
+  Tile tile = {};
+  if (adds)
+    for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(c.at + i * c.row, at.columns, tile[i]);
+  run(a, b, at.piece.length, {tile[0], tile_columns});
+  for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(tile[i], at.columns, c.at + i * c.row);
+}
+
+// y = a·b (+ bias). Chains may be cut anywhere, because the next piece continues from the sum in y. If y has 16 bits, k is
+// not cut, so that sums are rounded once.
+template <class T, class Y>
+void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const Part& part, Y* y,
+                   std::int64_t n) {
+  constexpr bool in_place = std::is_same_v<Y, float>;
+  const std::vector<std::int64_t> blocks = in_place ? equal_blocks(depth, 512) : equal_blocks(depth, depth);
+  each_tile(a, b, part, blocks, [&](const Place& at, const float* left, const float* right) {
+    Y* const corner = y + at.row * n + at.column;
+    prefetch_tile(corner, at.rows, n);
+    Tile tile;
+    if constexpr (in_place)
+      multiply(at, left, right, at.piece.start > 0, {corner, n});
+    else
+      multiply<false>(left, right, depth, {tile[0], tile_columns});
+    if (in_place && (!bias || at.piece.start + at.piece.length < depth)) return;
+    for (std::int64_t i = 0; i < at.rows; ++i)
+      for (std::int64_t j = 0; j < at.columns; ++j) {
+        const float sum = in_place ? static_cast<float>(corner[i * n + j]) : tile[i][j];
+        corner[i * n + j] = static_cast<Y>(bias ? sum + static_cast<float>(bias[at.column + j]) : sum);
+      }
+  });
+}
+
+// y += a·b
+template <class T>
+void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const Part& part, float* y,
+                       std::int64_t n) {
+  each_tile(a, b, part, equal_blocks(depth, 512), [&](const Place& at, const float* left, const float* right) {
+    float* const corner = y + at.row * n + at.column;
+    prefetch_tile(corner + tile_columns, at.rows, n);  // the next one: this one is needed at once
+    multiply(at, left, right, true, {corner, n});
+  });
+}
+
+}  // namespace chorale::exact
