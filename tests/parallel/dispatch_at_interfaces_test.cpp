@@ -3,7 +3,7 @@
 //
 // Per token, let a be the number of other hosts that it goes to, and b the number of its experts there. The bytes of both
 // dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens its deviation is about
-// σ(a − R·b) / (E[b]·√T).
+// σ(a − R·b) / (E[b]·√T). On one host nothing crosses an interface, so only the runs on several hosts check anything.
 #include <bit>
 #include <cmath>
 #include <set>

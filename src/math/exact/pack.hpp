@@ -53,7 +53,7 @@ void widen(const T* from, float* to) {
   }
 }
 
-// What one step does to two rows that are `step` apart: the blocks beside the diagonal change places.
+// Swaps the blocks B and C of a step (see above) in two rows that are `step` apart.
 template <int step>
 void exchange(Eight& a, Eight& b) {
   [&]<int... l>(std::integer_sequence<int, l...>) {
