@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "experiments/report/training.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::compare {
@@ -22,8 +21,7 @@ struct Metric {
 
 template <const char* Name>
 double median_of(const report::Run& run) {
-  const std::vector<double> steps = run.steady(run.group("train").numbers(Name));
-  return steps.empty() ? none : summarize(steps).median;
+  return report::steady_median(run, Name);
 }
 
 double last_of(const report::Run& run, const char* group) {

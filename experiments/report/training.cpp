@@ -77,15 +77,13 @@ StepParts step_parts(const Run& run) {
   return parts;
 }
 
-double bubble_share(const Run& run) {
-  const std::vector<double> steps = run.steady(run.group("train").numbers("bubble_share"));
+double steady_median(const Run& run, const char* column) {
+  const std::vector<double> steps = run.steady(run.group("train").numbers(column));
   return steps.empty() ? absent : summarize(steps).median;
 }
 
-double dropped_share(const Run& run) {
-  const std::vector<double> steps = run.steady(run.group("train").numbers("dropped_share"));
-  return steps.empty() ? absent : summarize(steps).median;
-}
+double bubble_share(const Run& run) { return steady_median(run, "bubble_share"); }
+double dropped_share(const Run& run) { return steady_median(run, "dropped_share"); }
 
 double predicted_step_time(const Run& run) {
   const std::vector<double> ranks = run.group("forecast").numbers("step_time");

@@ -8,8 +8,9 @@ namespace chorale::report {
 double held_out_loss(const Run& run);   // loss of the last evaluation, nats per token
 double largest_peak(const Run& run);    // peak bytes of the rank that needed the most memory
 double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations
-double dropped_share(const Run& run);   // share of the choices of experts that a step drops: median of the steady steps
-double bubble_share(const Run& run);    // share of a step in which ranks waited for other stages: median of the steady steps
+double steady_median(const Run& run, const char* column);  // of a column of /train, after the warm-up; absent without steps
+double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps
+double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
 double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run
 
 // By rank and category: the peak bytes, and the planned bytes (empty without a plan).
