@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "tests/catch.hpp"
+#include "tests/progress.hpp"
 
 using namespace chorale;
 using namespace chorale::forecast;
@@ -30,6 +31,12 @@ std::vector<Timed> calls(const Site& site) {
   return rows;
 }
 
+// A fit may take long on a slow machine.
+bool go_on() {
+  test::alive();
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("on mapped memory, a fit recovers the prices that made the times") {
@@ -37,7 +44,7 @@ TEST_CASE("on mapped memory, a fit recovers the prices that made the times") {
   const Prices truth = known();
   std::vector<Timed> rows = calls(site);
   for (Timed& row : rows) row.seconds = mapped(row.ranks, 4, site, truth);
-  const auto fitted = fit(rows, 4, true, site);
+  const auto fitted = fit(rows, 4, true, site, go_on);
   REQUIRE(fitted);
   CHECK((fitted->error < 0.02 && fitted->error_95 < 0.1));
   CHECK(fitted->within.step / truth.step == Approx(1).epsilon(0.2));
@@ -55,7 +62,7 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
     between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6;
     std::vector<Timed> rows = calls(site);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, truth, hosts == 2 ? between : truth);
-    const auto fitted = fit(rows, 4, false, site);
+    const auto fitted = fit(rows, 4, false, site, go_on);
     REQUIRE(fitted);
     INFO(hosts << " hosts: " << fitted->error << " " << fitted->error_95);
     CHECK((fitted->error < 0.05 && fitted->error_95 < 0.25));
@@ -74,7 +81,7 @@ TEST_CASE("a fit finds the burst of a link, and none where the link is a wire") 
     between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6, between.burst = burst;
     std::vector<Timed> rows = calls(site);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
-    const auto fitted = fit(rows, 4, false, site, [] { return true; }, {.within = within});
+    const auto fitted = fit(rows, 4, false, site, go_on, {.within = within});
     REQUIRE(fitted);
     CHECK(fitted->between.burst == Approx(burst).epsilon(0.1));
     CHECK(fitted->between.link / between.link == Approx(1).epsilon(0.05));
@@ -89,7 +96,7 @@ TEST_CASE("with several hosts, prices within a host that are known stay as they 
   between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6;
   std::vector<Timed> rows = calls(site);
   for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
-  const auto fitted = fit(rows, 4, false, site, [] { return true; }, {.within = within});
+  const auto fitted = fit(rows, 4, false, site, go_on, {.within = within});
   REQUIRE(fitted);
   CHECK((fitted->error < 0.02 && fitted->error_95 < 0.1));
   CHECK((fitted->within.latency == within.latency && fitted->within.eager_bytes == 448));
@@ -100,7 +107,7 @@ TEST_CASE("with several hosts, prices within a host that are known stay as they 
   const Site crowded{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2};
   Prices lacks_some = within;
   lacks_some.copy = 0;  // as of shm, which has no such price
-  const auto begun = fit(rows, 4, false, crowded, [] { return true; }, {.within = lacks_some});
+  const auto begun = fit(rows, 4, false, crowded, go_on, {.within = lacks_some});
   REQUIRE(begun);
   CHECK((begun->within.latency != within.latency && begun->within.copy > 0 && begun->within.eager_bytes == 448));
   CHECK((std::isfinite(begun->error) && begun->error < 0.3));
