@@ -1,6 +1,7 @@
 // The part of attention that has no parameters. It rotates queries and keys if positions are rotary. Then, in each head, a
 // token's output is a weighted mean of the values of this token and the earlier ones. For the backward pass the layer keeps
-// its input (queries, keys, values), its output and one number per head and token, but never the scores.
+// its input (queries, keys, values), its output and one number per head and token, but never the scores. Where ranks divide
+// the tokens of a sequence, an AttentionScheme brings queries and keys together.
 #pragma once
 #include <optional>
 
@@ -18,18 +19,22 @@ class Attention final : public Layer {
     double dropout = 0;
     std::uint32_t site = 0;      // identifies this layer's dropout of attention probabilities among all dropouts
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
+    std::int64_t leaves = 1;     // of a sequence (Context::leaf)
   };
-  Attention(std::string name, const Options& options) : name_(std::move(name)), options_(options) {}
+  Attention(std::string name, const Options& options);
 
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& qkv, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
+  void each_site(const std::function<void(SumSite&)>& visit) override { visit(keys_); }
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
   Dropout dropout(const Context& context) const;
+  Tensor generate(const Tensor& qkv, Context& context) const;
   std::string name_;
   Options options_;
+  SumSite keys_;  // sums over queries: the gradients of keys and values
 };
 
 }  // namespace chorale

@@ -1,13 +1,13 @@
 #include "layers/context.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace chorale {
 
 std::int64_t Context::leaf_of(std::int64_t sequence) {
-  for (std::int64_t leaf = std::min<std::int64_t>(sequence, 256); leaf > 1; --leaf)
-    if (sequence % leaf == 0) return leaf;
-  return 1;
+  const auto most = static_cast<std::uint64_t>(std::clamp<std::int64_t>(sequence / 8, 1, 256));
+  return static_cast<std::int64_t>(std::bit_floor(most));
 }
 
 }  // namespace chorale

@@ -14,19 +14,17 @@
 
 namespace chorale {
 
-// Keys and values of one sample's tokens so far, for generation: [1, capacity, groups, width] per attention layer. Each
-// layer on this rank creates its own tensors at the first token, so a rank stores only its own heads and stage.
+// Keys and values of one sample's tokens so far, for generation: [capacity, groups, 2, width] per attention layer. Each
+// layer on this rank creates its own tensor at the first token, so a rank stores only its own heads and stage.
 struct KeyValueCache {
-  struct Layer {
-    Tensor keys, values;
-  };
-  std::map<std::size_t, Layer> layers;  // key: the layer's index in the whole model
+  std::map<std::size_t, Tensor> layers;  // key: the layer's index in the whole model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
 };
 
-struct ChoiceCounts;  // layers/choice_counts.hpp
-class RouterBalance;  // layers/router_balance.hpp
+struct ChoiceCounts;    // layers/choice_counts.hpp
+class RouterBalance;    // layers/router_balance.hpp
+class AttentionScheme;  // layers/attention_scheme.hpp
 
 struct Context {
   Queue queue;
@@ -34,10 +32,11 @@ struct Context {
   Numerics& numerics;
   DType compute = DType::f32;
 
-  Tokens tokens = {};      // all rows of the micro-batch: the rows of matrix products and attention
-  Tokens stream = {};      // this rank's rows of the residual stream: fewer with sequence parallelism
-  Tensor targets = {};     // i32 [rows]: the next token of each row; −1: the row does not count in the loss
-  std::uint64_t seed = 0;  // seed and step select the dropout masks
+  Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
+  Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
+  Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
+  Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
+  std::uint64_t seed = 0;              // seed and step select the dropout masks
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
@@ -46,6 +45,9 @@ struct Context {
 
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
+
+  const AttentionScheme* attention =
+      nullptr;  // connects the ranks that divide the sequences; null: this rank has them whole
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
@@ -81,10 +83,12 @@ struct Context {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // A sequence is divided into leaves of this many tokens. Weight gradients are summed in floats within a leaf; exact
-  // numerics adds the leaves as integers. The bits of exact numerics therefore depend on this number.
-  std::int64_t leaf() const { return leaf_of(tokens.sequence); }
-  static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor of `sequence` up to 256
+  // A sequence is divided into leaves of this many tokens; the last may be shorter. Weight gradients, and those of keys and
+  // values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact numerics
+  // therefore depend on this number.
+  Leaves leaves() const { return {leaf_of(tokens.sequence), tokens.tokens}; }
+  // The largest power of two up to 256 that leaves at least eight leaves for ranks to divide.
+  static std::int64_t leaf_of(std::int64_t sequence);
 
   template <class Work>
   void weight_gradient(Work work) {

@@ -125,7 +125,7 @@ void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& place
   const Tensor all = context.boundary->whole(x, context);
   const Tensor rows = context.exchange->dispatch(all, nullptr, places, counts.home, counts.here, context);
   experts_.add_weight_gradients(rows, dbefore, after, doutputs, counts.here, context);
-  context.numerics.add_outer(in_type(all, dlogits.dtype(), context), dlogits, context.leaf(), router_->gradient,
+  context.numerics.add_outer(in_type(all, dlogits.dtype(), context), dlogits, context.leaves(), router_->gradient,
                              router_->site, context.queue);
   each_own_parameter([&](const ParameterPointer& p) { context.ready(*p); });
 }
@@ -145,15 +145,16 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
       forced = forced.subspan(static_cast<std::size_t>(context.tokens.first_token * rule.chosen),
                               static_cast<std::size_t>(rule.sequence * rule.chosen));
   }
-  const std::int64_t leaf = context.cache ? x.dim(0) : context.leaf();
-  const Routing routing = route(logits, rule, leaf, context.memory, context.queue, forced);
-  const ExpertRows home{.experts = rule.experts, .leaves = x.dim(0) / leaf, .counts = routing.counts};
+  const Leaves leaves = context.cache ? Leaves(x.dim(0)) : context.leaves();
+  const Routing routing = route(logits, rule, leaves, context.memory, context.queue, forced);
+  const ExpertRows home{.experts = rule.experts, .leaves = leaves.count(x.dim(0)), .counts = routing.counts};
   if (context.choices) count(routing, home, *context.choices);
   return {logits, routing, {home, context.exchange->here(home, routing, context)}};
 }
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {
   RoutingRule rule = rule_;
+  if (context.tokens.tokens < context.tokens.sequence) rule.sequence = context.tokens.tokens;  // see check_experts
   if (context.balance) rule.bias = context.balance->bias(number_), rule.previous = context.balance->previous(number_);
   return rule;
 }

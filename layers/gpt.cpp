@@ -15,6 +15,11 @@
 namespace chorale {
 namespace {
 
+std::int64_t leaves_of(std::int64_t sequence) {
+  const std::int64_t leaf = Context::leaf_of(sequence);
+  return (sequence + leaf - 1) / leaf;
+}
+
 class Builder {
  public:
   Builder(const ModelShape& shape, const Share& share, const Share& experts)
@@ -60,7 +65,8 @@ class Builder {
         .rotary = s_.llama() ? std::optional(Rotary{groups, queries + 2, queries + 1, d, s_.rotary_base}) : std::nullopt,
         .dropout = s_.dropout,
         .site = site_++,
-        .cache_slot = static_cast<std::size_t>(i)};
+        .cache_slot = static_cast<std::size_t>(i),
+        .leaves = leaves_of(s_.sequence)};
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".qkv", {.inputs = s_.width,
                                      .outputs = s_.qkv_columns(),
@@ -141,7 +147,7 @@ std::vector<ParameterPointer> Model::parameters() const {
 }
 
 SumSite site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
-  const std::int64_t leaf = Context::leaf_of(shape.sequence), leaves = (tokens + leaf - 1) / leaf;
+  const std::int64_t leaves = tokens / shape.sequence * leaves_of(shape.sequence);
   return {.name = p.name + " gradient",
           .sum = p.sum,
           .addends = p.sum == SumOf::weight_gradients ? leaves : tokens * p.uses + (p.tied ? leaves : 0)};

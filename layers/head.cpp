@@ -56,8 +56,8 @@ Tensor Head::backward(const Tensor&, Context& context) {
   const Tensor dscores = context.tape->take(), x = context.tape->take();
   const auto dx = start_block_product(dscores, table_->value, false, block_, sum_, context);
   context.weight_gradient([this, dscores, x, &context] {
-    context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaf(), table_->gradient, table_->site,
-                               context.queue);
+    context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaves(), table_->gradient,
+                               table_->site, context.queue);
     if (!tied_) context.ready(*table_);  // a tied table's gradient is ready once the embedding has added its part
   });
   return dx();

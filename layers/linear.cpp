@@ -49,7 +49,7 @@ Tensor Linear::backward(const Tensor& dy, Context& context) {
 Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& context) {
   const auto dx = start_block_product(dy, weight_->value, true, block_, sum_, context);
   context.weight_gradient([this, x, dy, &context] {
-    context.numerics.add_outer(context.boundary->whole(x, context), dy, context.leaf(), weight_->gradient, weight_->site,
+    context.numerics.add_outer(context.boundary->whole(x, context), dy, context.leaves(), weight_->gradient, weight_->site,
                                context.queue);
     context.ready(*weight_);
     if (!bias_) return;
@@ -64,7 +64,7 @@ Tensor Linear::backward_rows(const Tensor& x, const Tensor& dy, Context& context
   const Tensor all = context.boundary->whole(dy, context), dx = context.tensor({all.dim(0), weight_->value.dim(0)});
   context.numerics.product(all, weight_->value, true, nullptr, dx, context.queue);
   context.weight_gradient([this, x, all, &context] {
-    context.numerics.add_outer(x, all, context.leaf(), weight_->gradient, weight_->site, context.queue);
+    context.numerics.add_outer(x, all, context.leaves(), weight_->gradient, weight_->site, context.queue);
     context.ready(*weight_);
   });
   return dx;

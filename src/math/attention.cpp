@@ -55,20 +55,23 @@ float greater(float a, float b) { return b > a ? b : a; }
 // row does not see become 0. `columns` is the number of keys that the row's block of 8 queries needs, rounded up.
 void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int64_t columns, std::int64_t row,
             const Drops& drops, float* scores) {
-  const auto count = static_cast<int>(std::clamp<std::int64_t>(queries.seen[r] - first_key, 0, columns));
-  if (count == 0) {
+  const auto begin = static_cast<int>(std::clamp<std::int64_t>(queries.first[r] - first_key, 0, columns));
+  const auto end = static_cast<int>(std::clamp<std::int64_t>(queries.last[r] - first_key, 0, columns));
+  if (begin >= end) {
     std::fill_n(scores, columns, 0.0f);
     return;
   }
+  const auto seen = [begin, end](std::int64_t j) {
+    return static_cast<unsigned>(static_cast<int>(j) - begin) < static_cast<unsigned>(end - begin);
+  };
   float best[lanes], total[lanes] = {};
   std::fill_n(best, lanes, -infinity);
   for (std::int64_t j = 0; j < columns; j += lanes)
-    for (std::int64_t l = 0; l < lanes; ++l)
-      best[l] = greater(best[l], static_cast<int>(j + l) < count ? scores[j + l] : -infinity);
+    for (std::int64_t l = 0; l < lanes; ++l) best[l] = greater(best[l], seen(j + l) ? scores[j + l] : -infinity);
   const float highest = greater(queries.highest[r], across(best, greater));
   for (std::int64_t j = 0; j < columns; j += lanes)
     for (std::int64_t l = 0; l < lanes; ++l) {
-      const float p = static_cast<int>(j + l) < count ? math::exp(scores[j + l] - highest) : 0.0f;
+      const float p = seen(j + l) ? math::exp(scores[j + l] - highest) : 0.0f;
       scores[j + l] = p;
       total[l] += p;
     }
@@ -86,15 +89,16 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
 
 }  // namespace
 
+// A padding row has the range [0, 0), so it shortens no range of its tile.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops) {
-  const std::int64_t row = up_to(width, lanes), seen = *std::max_element(queries.seen, queries.seen + side);
-  std::fill_n(queries.highest, side, -infinity);
-  std::fill_n(queries.sum, side, 0.0f);
-  std::fill_n(queries.out.data(), side * row, 0.0f);
+  const std::int64_t row = up_to(width, lanes), last = *std::max_element(queries.last, queries.last + side);
+  std::int64_t begin = last;
+  for (std::int64_t r = 0; r < side; ++r)
+    if (queries.first[r] < queries.last[r]) begin = std::min(begin, queries.first[r]);
   alignas(64) float scores[tile::rows * side];
-  for (std::int64_t first_key = 0; first_key < seen; first_key += side)
+  for (std::int64_t first_key = begin / side * side; first_key < last; first_key += side)
     for (std::int64_t r = 0; r < side; r += tile::rows) {
-      const std::int64_t farthest = *std::max_element(queries.seen + r, queries.seen + r + tile::rows);
+      const std::int64_t farthest = *std::max_element(queries.last + r, queries.last + r + tile::rows);
       const std::int64_t depth = std::min(side, farthest - first_key);
       if (depth <= 0) continue;
       const std::int64_t columns = up_to(depth, lanes);
@@ -107,61 +111,92 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
     }
 }
 
-void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out) {
+double flops(const AttentionInput& in) { return 4.0 * in.pairs * static_cast<double>(in.shape.heads() * in.shape.width); }
+
+void check(const AttentionInput& in, const Tensor& out, const Tensor& lse) {
+  const AttentionShape& shape = in.shape;
+  const KeyRows& keys = in.keys;
+  const std::int64_t rows = in.qkv.dim(0), tokens = in.dropout.tokens.tokens;
   require(shape.groups > 0 && shape.queries > 0 && shape.width > 0,
           "attention expects positive sizes, got {} groups of {} queries of width {}", shape.groups, shape.queries,
           shape.width);
-  require(qkv.count() == qkv.dim(0) * shape.columns(), "attention expects qkv [rows, {}], got {}", shape.columns(),
-          to_string(qkv.shape()));
-  require(out.dtype() == qkv.dtype() && out.count() == qkv.dim(0) * shape.heads() * shape.width,
-          "attention over qkv of type {} and shape {} expects out [rows, {}] of the same type, got {} {}",
-          name_of(qkv.dtype()), to_string(qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()),
+  require(in.qkv.count() == rows * shape.columns(), "attention expects qkv [rows, {}], got {}", shape.columns(),
+          to_string(in.qkv.shape()));
+  require(tokens > 0 && rows % tokens == 0, "attention expects {} rows of every sample, got {} rows", tokens, rows);
+  require((out.dtype() == in.qkv.dtype() || (out.dtype() == DType::f32 && size_of(in.qkv.dtype()) == 2)) &&
+              out.count() == rows * shape.heads() * shape.width,
+          "attention over qkv of type {} and shape {} expects out [rows, {}] of the same type or f32, got {} {}",
+          name_of(in.qkv.dtype()), to_string(in.qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()),
           to_string(out.shape()));
-}
-
-// Both products. Causal attention computes half of the weights.
-double flops(std::int64_t rows, const AttentionShape& shape, std::int64_t tokens) {
-  return 2.0 * static_cast<double>(rows * tokens) * static_cast<double>(shape.heads() * shape.width);
-}
-
-void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse) {
-  check(qkv, shape, out);
-  const std::int64_t tokens = dropout.tokens.tokens;
-  require(tokens > 0 && dropout.tokens.first_token == 0 && qkv.dim(0) % tokens == 0,
-          "attention expects rows of whole sequences, got {} rows for {} tokens of a sequence from token {}", qkv.dim(0),
-          tokens, dropout.tokens.first_token);
-  const DType type = qkv.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  require(lse.dtype() == type && lse.count() == qkv.dim(0) * shape.heads(), "attention expects lse {} [{}, {}], got {} {}",
-          name_of(type), qkv.dim(0), shape.heads(), name_of(lse.dtype()), to_string(lse.shape()));
+  const std::int64_t samples = rows / tokens;
+  const std::int64_t end = keys.first_row + (samples - 1) * keys.sample_rows + keys.count;
+  require(keys.tensor.dtype() == in.qkv.dtype() && keys.count >= 0 && keys.first_row >= 0 &&
+              (samples == 1 || keys.count <= keys.sample_rows) && end * keys.row <= keys.tensor.count(),
+          "{} keys of {} samples, {} rows apart, from row {} on, do not fit into {} {}", keys.count, samples,
+          keys.sample_rows, keys.first_row, name_of(keys.tensor.dtype()), to_string(keys.tensor.shape()));
+  require(lse || !in.continues, "attention needs lse to continue");
+  if (!lse) return;
+  const DType type = in.qkv.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  require(lse.dtype() == type && lse.count() == rows * shape.heads(), "attention expects lse {} [{}, {}], got {} {}",
+          name_of(type), rows, shape.heads(), name_of(lse.dtype()), to_string(lse.shape()));
 }
 
 }  // namespace attention
 
-void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out,
-                       const Tensor& lse, const Queue& queue) {
-  attention::check(qkv, shape, dropout, out, lse);
-  if (qkv.phantom()) return queue.note(Work::attention, attention::flops(qkv.dim(0), shape, dropout.tokens.tokens));
-  if (queue.device) return queue.device->attention_forward(qkv, shape, dropout, out, lse, queue);
-  const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens, width = shape.width;
-  visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
-    const T* from = qkv.values<T>().data();
-    T* to = out.values<T>().data();
+KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens) {
+  return {.tensor = qkv,
+          .count = tokens,
+          .sample_rows = tokens,
+          .offset = shape.queries * shape.width,
+          .row = shape.columns(),
+          .group = (shape.queries + 2) * shape.width};
+}
+
+KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t samples, std::int64_t count) {
+  return {.tensor = rows,
+          .count = count,
+          .sample_rows = rows.count() / shape.key_columns() / samples,
+          .row = shape.key_columns(),
+          .group = 2 * shape.width};
+}
+
+// A query sees half of its own key's pair, so that all pairs of s tokens are s²/2.
+AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout) {
+  const std::int64_t tokens = dropout.tokens.tokens;
+  return {.qkv = qkv,
+          .keys = keys_of_qkv(qkv, shape, tokens),
+          .shape = shape,
+          .dropout = dropout,
+          .pairs = static_cast<double>(qkv.dim(0) * tokens) / 2};
+}
+
+void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue) {
+  attention::check(in, out, lse);
+  if (in.qkv.phantom()) return queue.note(Work::attention, attention::flops(in));
+  if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
+  attention::visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
+    S* const to = out.values<S>().data();
     if constexpr (std::is_same_v<T, double>) {
-      reference::attention_forward(from, rows, shape, dropout, to, lse.values<double>().data());
+      reference::attention_forward(in, to, lse ? lse.values<double>().data() : nullptr);
     } else {
       using namespace attention;
-      float* logs = lse.values<float>().data();
-      parallel_for(queue.threads, rows / tokens * shape.groups, [&](std::int64_t first, std::int64_t last) {
-        const Drops drops(dropout, shape);
-        KeyTiles keys(tokens, width);
-        QueryTile queries(width);
-        for (std::int64_t pair = first; pair < last; ++pair) {
-          const std::int64_t row = pair / shape.groups * tokens, group = pair % shape.groups;
-          const T* key = from + row * shape.columns() + (group * (shape.queries + 2) + shape.queries) * width;
-          keys.load(key, key + width, shape.columns(), tokens, width);
-          attend_group(from, row, tokens, 0, shape, group, keys, drops, queries, to, logs);
-        }
-      });
+      struct State {
+        KeyTiles keys;
+        QueryTile queries;
+      };
+      float* const logs = lse ? lse.values<float>().data() : nullptr;
+      const T* const keys = in.keys.tensor.values<T>().data();
+      const std::int64_t width = in.shape.width;
+      const Drops drops(in.dropout, in.shape);
+      for_each_group(
+          in, queue,
+          [&] {
+            return State{KeyTiles(in.keys.count, width), QueryTile(width)};
+          },
+          [&](std::int64_t sample, std::int64_t group, State& state) {
+            state.keys.load(keys + first_key(in.keys, sample, group), in.keys.row, in.keys.count, width);
+            attend_group<T>(in, sample, group, state.keys, drops, state.queries, to, logs);
+          });
     }
   });
 }

@@ -5,9 +5,16 @@
 //   qkv [rows, groups, queries + 2, width]   each group: its query heads, then their shared key and value
 //   out [rows, groups, queries, width]       lse [rows, groups·queries] in f32 (f64 if qkv is f64)
 //
-// rows = samples × tokens, whole sequences. FLOPs of the forward pass: 2·rows·tokens·heads·width (two products, each over
-// one triangle of the score matrix); the backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in
-// ascending order, so a head's bits depend only on that head's inputs.
+// The queries are the rows of qkv. The keys and values are the rows of any tensor: of qkv itself, of a cache, or of a tensor
+// gathered from other ranks. A query sees the keys of its document up to its own token.
+//
+// A call may have only some of the keys. (out, lse) is then a partial result, from which a call with other keys continues:
+//
+//   keys 0–99 ──▶ (out, lse) ──▶ keys 100–199, continued ──▶ (out, lse) over keys 0–199
+//
+// FLOPs of the forward pass: 4·pairs·heads·width, where a pair is a query and a key that it sees (two products); the
+// backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in ascending order, so a head's bits depend only
+// on that head's inputs.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"
@@ -20,18 +27,45 @@ struct AttentionShape {
   std::int64_t all_heads = 1;           // heads on all ranks together
   constexpr std::int64_t heads() const { return groups * queries; }
   constexpr std::int64_t columns() const { return groups * (queries + 2) * width; }
+  constexpr std::int64_t key_columns() const { return groups * 2 * width; }
 };
 
-// dropout.tokens maps rows to tokens. Dropout acts on the attention weights (probabilities). The random number of such a
-// weight has the index ((sample·all_heads + head)·sequence + query)·sequence + key.
-void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out,
-                       const Tensor& lse, const Queue& queue);
-void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out, const Tensor& lse,
-                        const AttentionShape& shape, const Dropout& dropout, const Tensor& dqkv, const Queue& queue);
+// The keys and values of `count` consecutive tokens of each sample, or the gradients of these. A value follows its key.
+struct KeyRows {
+  Tensor tensor;
+  std::int64_t count = 0, first_token = 0;      // the tokens first_token … first_token + count − 1 of each sequence
+  std::int64_t first_row = 0, sample_rows = 0;  // the row of the first of them in sample 0; rows from sample to sample
+  std::int64_t offset = 0, row = 0, group = 0;  // in elements: the first key in a row; from row to row, from group to group
 
-// Generation: qkv holds `tokens` new tokens of each sample. Their keys and values are stored in the caches
-// [samples, capacity, groups, width] from position `past` on. Each new token attends to all tokens up to itself.
-void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Tensor& values,
-                      std::int64_t past, const Tensor& out, const Queue& queue);
+  KeyRows in(const Tensor& other) const {  // the same rows of another tensor
+    KeyRows rows = *this;
+    return rows.tensor = other, rows;
+  }
+};
+KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // of whole sequences
+// Of a tensor [samples, tokens, groups, 2, width], from token 0 on.
+KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t samples, std::int64_t count);
+
+struct AttentionInput {
+  Tensor qkv;  // the queries; the keys and values in it matter only if `keys` refers to them
+  KeyRows keys;
+  AttentionShape shape;
+  // dropout.tokens maps rows of qkv to tokens. Dropout acts on the attention weights (probabilities). The random number of
+  // such a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
+  Dropout dropout;
+  // Partial sums in out, lse and gradients of an earlier call, over other keys, to which this call adds.
+  bool continues = false;
+  double pairs = 0;  // pairs of a query and a key that it sees, in all samples: the work that a plan notes
+};
+// Queries of whole sequences, with the keys beside them.
+AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout);
+
+// Partial results may have more bits than qkv: `out` has the type of qkv, or f32.
+void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue);
+
+// The gradients of queries go to the columns of dqkv that are qkv's queries, those of keys and values to `dkeys`. Both have
+// the type of `out`.
+void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                        const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue);
 
 }  // namespace chorale

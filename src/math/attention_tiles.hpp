@@ -3,14 +3,16 @@
 //
 //                     keys 0–63    64–127
 //   queries 0–63      ░            ·            tiles above the diagonal are skipped; in tiles on the diagonal, each
-//          64–127     ▓            ░            block of 8 queries stops at the last key that its last query sees
+//          64–127     ▓            ░            block of 8 queries stops at the last key that one of them sees
 //
 // Rows are padded with zeros to 16 floats and tiles to 64 rows, so products need no edge cases.
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "src/base/parallel.hpp"
 #include "src/math/attention.hpp"
 #include "src/math/tile.hpp"
 #include "src/math/vector_math.hpp"
@@ -59,20 +61,38 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
 // Transposes each tile of 64 rows into a matrix [row, 64].
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to);
 
-// Check the shapes and types of the arguments.
-double flops(std::int64_t rows, const AttentionShape& shape, std::int64_t tokens);  // of the forward pass
-void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out);
-void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse);
+// Throws unless the shapes and types of the arguments fit.
+void check(const AttentionInput& in, const Tensor& out, const Tensor& lse);
+void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
+           const KeyRows& dkeys, DType sums);                                       // `sums`: the type of dkeys
+double flops(const AttentionInput& in);                                             // of the forward pass
+inline double backward_flops(const AttentionInput& in) { return 2.5 * flops(in); }  // five products instead of two
+
+// The keys that a query sees, as a range of the keys of a call.
+struct Sight {
+  std::int64_t first, last;
+  Sight(const Tokens& tokens, std::int64_t row, const KeyRows& keys)
+      : first(std::clamp<std::int64_t>(tokens.start(row) - keys.first_token, 0, keys.count)),
+        last(std::clamp<std::int64_t>(tokens.place(row) + 1 - keys.first_token, 0, keys.count)) {}
+};
+
+// Where the keys of a sample and group begin in a tensor.
+inline std::int64_t first_key(const KeyRows& keys, std::int64_t sample, std::int64_t group) {
+  return (keys.first_row + sample * keys.sample_rows) * keys.row + keys.offset + group * keys.group;
+}
+inline std::int64_t first_query(const AttentionShape& shape, std::int64_t row, std::int64_t head) {
+  return row * shape.columns() + (head + head / shape.queries * 2) * shape.width;
+}
 
 // Decides which attention probabilities dropout sets to zero.
 class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
   bool any() const { return dropout_.probability > 0; }
-  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // the index of the row's probability for key 0
+  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // the index of the row's probability for place 0
     const std::int64_t whole = dropout_.tokens.sample(row) * shape_.all_heads + shape_.first_head + head;
     const std::int64_t n = dropout_.tokens.sequence;
-    return static_cast<std::uint64_t>((whole * n + dropout_.tokens.position(row)) * n);
+    return static_cast<std::uint64_t>((whole * n + dropout_.tokens.place(row)) * n);
   }
   void factors(std::uint64_t first, float (&factor)[side]) const;  // 0 or 1/(1 − p) for each of 64 indices
 
@@ -86,18 +106,18 @@ struct QueryTile {
   explicit QueryTile(std::int64_t width) : q(side * up_to(width, lanes)), out(side * up_to(width, lanes)) {}
   Floats q, out;
   float highest[side], sum[side];
-  std::int64_t seen[side];      // how many keys the row sees; 0 for a padding row
-  std::uint64_t dropped[side];  // Drops::index of the row
+  std::int64_t first[side], last[side];  // the keys that the row sees; both 0 for a padding row
+  std::uint64_t dropped[side];           // Drops::index of the row, for the first key of the call
 };
 
 struct KeyTiles {
   KeyTiles(std::int64_t count, std::int64_t width)
       : keys(up_to(count, side) * up_to(width, lanes)), transposed(keys), values(keys) {}
   template <class T>
-  void load(const T* key, const T* value, std::int64_t stride, std::int64_t count, std::int64_t width) {
+  void load(const T* key, std::int64_t stride, std::int64_t count, std::int64_t width) {
     widen(key, stride, count, width, 1, keys.data());
     transpose_tiles(keys.data(), count, up_to(width, lanes), transposed.data());
-    widen(value, stride, count, width, 1, values.data());
+    widen(key + width, stride, count, width, 1, values.data());
   }
   Floats keys, transposed, values;
 };
@@ -105,33 +125,63 @@ struct KeyTiles {
 // Goes over all tiles with keys that any of the queries sees, and adds the contributions of these keys to the queries' sums.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
-// Attention of one group's queries in one sample: `tokens` rows of qkv from `row` on, preceded by `past` cached tokens. Row
-// n of the query tiles is token n % tokens of query head n / tokens, so a few tokens of many heads also fill a tile. The
-// pointer lse may be null.
-template <class T>
-void attend_group(const T* qkv, std::int64_t row, std::int64_t tokens, std::int64_t past, const AttentionShape& shape,
-                  std::int64_t group, const KeyTiles& keys, const Drops& drops, QueryTile& queries, T* out, float* lse) {
-  const std::int64_t width = shape.width, all = shape.queries * tokens;
+// Attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n / tokens,
+// so a few tokens of many heads also fill a tile. The pointer lse may be null unless the call continues.
+template <class T, class S>
+void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t group, const KeyTiles& keys,
+                  const Drops& drops, QueryTile& queries, S* out, float* lse) {
+  const AttentionShape& shape = in.shape;
+  const Tokens& tokens = in.dropout.tokens;
+  const std::int64_t width = shape.width, padded = up_to(width, lanes), all = shape.queries * tokens.tokens;
   const float scale = 1 / std::sqrt(static_cast<float>(width));
+  const T* const qkv = in.qkv.values<T>().data();
   for (std::int64_t first = 0; first < all; first += side) {
     const auto each = [&](auto&& f) {  // f(row of the tile, row of the tensors, head)
       for (std::int64_t r = 0; r < std::min(side, all - first); ++r)
-        f(r, row + (first + r) % tokens, group * shape.queries + (first + r) / tokens);
+        f(r, sample * tokens.tokens + (first + r) % tokens.tokens, group * shape.queries + (first + r) / tokens.tokens);
     };
-    std::fill_n(queries.seen, side, 0);
-    each([&](std::int64_t r, std::int64_t from, std::int64_t head) {
-      const T* q = qkv + from * shape.columns() + (head + 2 * group) * width;
-      widen(q, 0, 1, width, scale, queries.q.data() + r * up_to(width, lanes));
-      queries.seen[r] = past + (from - row) + 1;
-      queries.dropped[r] = drops.any() ? drops.index(from, head) : 0;
+    std::fill_n(queries.first, side, 0);
+    std::fill_n(queries.last, side, 0);
+    std::fill_n(queries.highest, side, -std::numeric_limits<float>::infinity());
+    std::fill_n(queries.sum, side, 0.0f);
+    std::fill_n(queries.out.data(), side * padded, 0.0f);
+    each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
+      widen(qkv + first_query(shape, row, head), 0, 1, width, scale, queries.q.data() + r * padded);
+      const Sight sight(tokens, row, in.keys);
+      queries.first[r] = sight.first, queries.last[r] = sight.last;
+      queries.dropped[r] = drops.any() ? drops.index(row, head) + static_cast<std::uint64_t>(in.keys.first_token) : 0;
+      const std::int64_t place = row * shape.heads() + head;
+      if (!in.continues || !std::isfinite(lse[place])) return;
+      queries.highest[r] = lse[place], queries.sum[r] = 1;
+      widen(out + place * width, 0, 1, width, 1, queries.out.data() + r * padded);
     });
     attend(queries, width, keys, drops);
-    each([&](std::int64_t r, std::int64_t to, std::int64_t head) {
-      const std::int64_t place = to * shape.heads() + head;
-      narrow(queries.out.data() + r * up_to(width, lanes), 1 / queries.sum[r], 1, width, out + place * width, 0);
-      if (lse) lse[place] = queries.highest[r] + math::log(queries.sum[r]);
+    each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
+      const std::int64_t place = row * shape.heads() + head;
+      const float sum = queries.sum[r];  // 0 if the row has seen no key yet
+      narrow(queries.out.data() + r * padded, sum > 0 ? 1 / sum : 0, 1, width, out + place * width, 0);
+      if (lse) lse[place] = sum > 0 ? queries.highest[r] + math::log(sum) : queries.highest[r];
     });
   }
+}
+
+// Calls f(Type<T>{}, Type<S>{}) for inputs of type T and results of type S, which is T or f32.
+template <class F>
+void visit_results(DType type, DType results, F&& f) {
+  visit_floating(type, [&]<class T>(Type<T> of) {
+    if (results == type) return f(of, of);
+    if constexpr (sizeof(T) == 2) f(of, Type<float>{});
+  });
+}
+
+// Runs body(sample, group) for all samples and groups, on the queue's threads, each with its own state made by make().
+template <class Make, class Body>
+void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, Body&& body) {
+  const std::int64_t groups = in.shape.groups;
+  parallel_for(queue.threads, in.qkv.dim(0) / in.dropout.tokens.tokens * groups, [&](std::int64_t first, std::int64_t last) {
+    auto state = make();
+    for (std::int64_t pair = first; pair < last; ++pair) body(pair / groups, pair % groups, state);
+  });
 }
 
 }  // namespace chorale::attention

@@ -63,7 +63,6 @@ struct DeviceKernels {
   decltype(&chorale::add_residual) add_residual;
   decltype(&chorale::attention_forward) attention_forward;
   decltype(&chorale::attention_backward) attention_backward;
-  decltype(&chorale::attention_cached) attention_cached;
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
@@ -73,7 +72,7 @@ struct DeviceKernels {
   decltype(&chorale::weight_gradients) weight_gradients;
 
   // As in routing.hpp. Fills the allocated tensors of `routing`, and its counts; waits for the device.
-  void (*route)(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std::span<const std::int32_t> forced,
+  void (*route)(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
                 Routing& routing, const Queue& queue);
 
   // The sums of fast numerics (fast_sums.hpp).

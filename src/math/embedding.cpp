@@ -90,10 +90,9 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, const Queue& queue) {
   require(y.shape().size() == 2 && table.shape().size() == 2 && table.dim(1) == y.dim(1) && table.dtype() == y.dtype() &&
-              tokens.first_token + std::min(tokens.tokens, y.dim(0)) <= table.dim(0),
-          "positions {} to {} cannot be added to y {} of {} from the table {} of {}", tokens.first_token,
-          tokens.first_token + tokens.tokens, to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()),
-          name_of(table.dtype()));
+              std::min(tokens.end(), tokens.first_token + y.dim(0)) <= table.dim(0),
+          "positions {} to {} cannot be added to y {} of {} from the table {} of {}", tokens.first_token, tokens.end(),
+          to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()), name_of(table.dtype()));
   if (skips(queue, table, y)) return;
   if (queue.device) return queue.device->add_positions(table, tokens, y, queue);
   const std::int64_t width = y.dim(1);
@@ -120,7 +119,7 @@ void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool ba
   if (skips(queue, x)) return;
   if (queue.device) return queue.device->rotate(x, rotary, tokens, back, queue);
   const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;
-  const Turns turns(rotary, tokens.first_token + tokens.tokens, back);
+  const Turns turns(rotary, tokens.end(), back);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     T* values = x.values<T>().data();
     parallel_for(queue.threads, x.dim(0), [&](std::int64_t first, std::int64_t last) {

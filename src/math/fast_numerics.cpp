@@ -11,7 +11,7 @@ class FastNumerics final : public FastSums {
                const Queue& queue) override {
     products_.product(x, w, transposed, bias, y, queue);
   }
-  void add_outer(const Tensor& x, const Tensor& dy, std::int64_t, const Tensor& dw, SumSite&, const Queue& queue) override {
+  void add_outer(const Tensor& x, const Tensor& dy, const Leaves&, const Tensor& dw, SumSite&, const Queue& queue) override {
     products_.add_outer(x, dy, dw, queue);
   }
 

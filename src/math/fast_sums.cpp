@@ -106,6 +106,11 @@ void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy,
   chorale::add_rows(ids, first, dy, table, queue);
 }
 
+void FastSums::attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                  const Tensor& dqkv, const KeyRows& dkeys, std::int64_t, SumSite&, const Queue& queue) {
+  chorale::attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
+}
+
 void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite&,
                                 const Queue& queue) {
   const std::int64_t rows = logits.dim(0), n = logits.dim(1);

@@ -21,6 +21,9 @@ class FastSums : public Numerics {
                           const Tensor* dshift, SumSite& site, const Queue& queue) override;
   void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                 const Queue& queue) override;
+  void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                          const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                          const Queue& queue) override;
   void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                         const Queue& queue) override;
   void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) override;

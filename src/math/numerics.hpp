@@ -18,6 +18,8 @@
 #include <span>
 #include <string>
 
+#include "src/math/attention.hpp"
+#include "src/math/leaves.hpp"
 #include "src/math/norm.hpp"
 #include "src/math/queue.hpp"
 
@@ -66,9 +68,9 @@ class Numerics {
                                SumSite& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) = 0;
 
-  // These add to gradients. Exact numerics sums the products of each leaf of `leaf` consecutive tokens in floats, and
-  // adds the sums of the leaves exactly. Fast numerics ignores `leaf`. `leaf` must divide the number of tokens.
-  virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
+  // These add to gradients. Exact numerics sums the products of each leaf in floats, and adds the sums of the leaves
+  // exactly. Fast numerics ignores the leaves.
+  virtual void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
   // The same for leaves of these numbers of rows, which may be 0. They add up to the rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
@@ -79,6 +81,12 @@ class Numerics {
   // table[ids[row] − first] += dy[row], for ids within the table.
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
+
+  // The gradients of attention (attention.hpp). Those of keys and values are sums over queries, which ranks may divide, so
+  // `dkeys` has the type of partial sums. Exact numerics adds them by leaves of `leaf` consecutive queries of a sample.
+  virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                  const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                                  const Queue& queue) = 0;
 
   // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), over this rank's columns j. `sums` has type gradient_type(compute).
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,

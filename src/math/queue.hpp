@@ -33,17 +33,27 @@ struct Queue {
   }
 };
 
-// Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and of
-// each sample the `tokens` tokens from `first_token` on, one per row. The tensor begins at row `first_row` of these rows.
-// Random numbers are keyed by the global token, so a mask does not depend on how the batch is split.
+// Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and
+// `tokens` tokens of each sample, one per row. The tensor begins at row `first_row` of these rows. Random numbers are keyed
+// by the global token, so a mask does not depend on how the batch is split.
+//
+//   place      a token's index in its sequence: from first_token on, or as the table `places` says, in ascending order
+//   position   its index in its document; sequences that are not packed are one document
 struct Tokens {
   std::int64_t first_sample = 0, sequence = 1;  // `sequence`: the number of tokens in a whole sample
   std::int64_t first_token = 0, tokens = 1;     // this rank's part of each sample
   std::int64_t first_row = 0;
+  const std::int32_t* places = nullptr;     // per row of all samples, where the kernel runs; null: consecutive tokens
+  const std::int32_t* positions = nullptr;  // null: equal to the places
 
-  constexpr std::int64_t position(std::int64_t row) const { return first_token + (first_row + row) % tokens; }
+  constexpr std::int64_t place(std::int64_t row) const {
+    return places ? places[first_row + row] : first_token + (first_row + row) % tokens;
+  }
+  constexpr std::int64_t position(std::int64_t row) const { return positions ? positions[first_row + row] : place(row); }
+  constexpr std::int64_t start(std::int64_t row) const { return place(row) - position(row); }  // place of its document
   constexpr std::int64_t sample(std::int64_t row) const { return first_sample + (first_row + row) / tokens; }
-  constexpr std::int64_t global(std::int64_t row) const { return sample(row) * sequence + position(row); }
+  constexpr std::int64_t global(std::int64_t row) const { return sample(row) * sequence + place(row); }
+  constexpr std::int64_t end() const { return places ? sequence : first_token + tokens; }  // after the last place
 };
 
 // Calls f(Type<T>{}) for a floating-point dtype.

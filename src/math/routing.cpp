@@ -51,11 +51,11 @@ void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chos
 }
 
 // Numbers the rows of all choices that were not dropped, by (expert, token). Returns the counts.
-std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t tokens, std::int64_t leaf,
+std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t tokens, const Leaves& leaves,
                                       const std::int32_t* chosen, std::int32_t* places) {
-  const std::int64_t k = rule.chosen, leaves = (tokens + leaf - 1) / leaf;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * leaves));
-  const auto list = [&](std::int64_t i) { return static_cast<std::size_t>(chosen[i] * leaves + i / k / leaf); };
+  const std::int64_t k = rule.chosen, all = leaves.count(tokens);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * all));
+  const auto list = [&](std::int64_t i) { return static_cast<std::size_t>(chosen[i] * all + leaves.of(i / k)); };
   for (std::int64_t i = 0; i < tokens * k; ++i)
     if (places[i] >= 0) ++counts[list(i)];
   std::vector<std::int64_t> next(counts.size());
@@ -78,16 +78,16 @@ void count_drops(const RoutingRule& rule, Routing& routing) {
 
 // The counts of a plan: all sequences are routed alike.
 std::vector<std::int64_t> planned_counts(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t tokens,
-                                         std::int64_t leaf) {
-  require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaf == 0,
-          "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of {}", tokens,
-          rule.sequence, leaf);
-  const std::vector<std::int64_t> of_one = counts_of(choices, rule, leaf);
-  const auto leaves = static_cast<std::ptrdiff_t>(rule.sequence / leaf);
+                                         const Leaves& leaves) {
+  require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
+          "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
+          tokens, rule.sequence, leaves.tokens);
+  const std::vector<std::int64_t> of_one = counts_of(choices, rule, leaves);
+  const std::int64_t each = leaves.count(rule.sequence);
   std::vector<std::int64_t> counts;
-  for (auto first = of_one.begin(); first != of_one.end(); first += leaves)
+  for (auto first = of_one.begin(); first != of_one.end(); first += each)
     for (std::int64_t sequence = 0; sequence < tokens / rule.sequence; ++sequence)
-      counts.insert(counts.end(), first, first + leaves);
+      counts.insert(counts.end(), first, first + each);
   return counts;
 }
 
@@ -154,12 +154,12 @@ std::int64_t RoutingRule::most_rows(std::int64_t tokens, std::int64_t own) const
   return tokens / sequence * std::min(sequence * of_a_token, own * most_of_expert());
 }
 
-Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
+Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced) {
   rule.check();
   check_logits(logits, rule);
-  require(leaf > 0 && (rule.capacity == 0 || rule.sequence % leaf == 0),
-          "leaves of {} tokens do not divide a sequence of {}", leaf, rule.sequence);
+  require(leaves.length > 0 && logits.dim(0) % leaves.tokens == 0, "{} tokens are not samples of {} with leaves of {}",
+          logits.dim(0), leaves.tokens, leaves.length);
   require(forced.empty() || std::ssize(forced) == rule.sequence * rule.chosen,
           "{} experts are forced on a sequence of {} tokens with {} each", forced.size(), rule.sequence, rule.chosen);
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
@@ -169,12 +169,12 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
     routing.planned.assign(forced.begin(), forced.end());
     if (forced.empty()) routing.planned = forced_choices(ForcedRouting::balanced, rule, 0);
-    routing.counts = planned_counts(routing.planned, rule, tokens, leaf);
+    routing.counts = planned_counts(routing.planned, rule, tokens, leaves);
     leave_out_dropped(routing.planned, rule);
     return routing;
   }
   if (queue.device) {
-    queue.device->route(logits, rule, leaf, forced, routing, queue);
+    queue.device->route(logits, rule, leaves, forced, routing, queue);
     count_drops(rule, routing);
     return routing;
   }
@@ -207,16 +207,16 @@ Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, 
     for (std::int64_t i = 0; i < tokens * k; ++i)
       if (places[i] < 0) weights[i] = 0;
   });
-  routing.counts = number_rows(rule, tokens, leaf, chosen, places);
+  routing.counts = number_rows(rule, tokens, leaves, chosen, places);
   count_drops(rule, routing);
   return routing;
 }
 
-std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf) {
+std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves) {
   std::vector<float> equal(choices.size());
   std::vector<std::int32_t> places(choices.size());
   if (rule.capacity > 0) drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
-  return number_rows(rule, rule.sequence, leaf, choices.data(), places.data());
+  return number_rows(rule, rule.sequence, leaves, choices.data(), places.data());
 }
 
 }  // namespace chorale

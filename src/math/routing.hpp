@@ -45,6 +45,7 @@
 #include <span>
 #include <vector>
 
+#include "src/math/leaves.hpp"
 #include "src/math/queue.hpp"
 
 namespace chorale {
@@ -80,11 +81,11 @@ struct Routing {
   std::vector<std::int32_t> planned = {};
 };
 
-// Allocates the tensors in `memory` as activations; their sizes depend on T and k only. `leaf` is in tokens. With a capacity
+// Allocates the tensors in `memory` as activations; their sizes depend on T and k only. With a capacity
 // or a balance loss, the tokens must be whole sequences. `forced`: the experts [s,k] of each position (forced_routing.hpp);
 // empty: the router chooses. In a plan (phantom logits) the tokens must be whole sequences of whole leaves. Its counts are
 // those of `forced`, or of balanced routing if the router would choose.
-Routing route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, Allocator& memory, const Queue& queue,
+Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
 // The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
@@ -94,6 +95,6 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 
 // The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
 // run may drop others, but as many per expert and sequence.
-std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t leaf);
+std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
 
 }  // namespace chorale

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/math/heads.hpp"
 #include "src/math/reference/attention.hpp"
 #include "tests/catch.hpp"
 #include "tests/math/checks.hpp"
@@ -31,9 +32,10 @@ struct Case {
     lse = desk.filled({rows, shape.heads()}, logs, NAN);
     dqkv = desk.filled(qkv.shape(), dtype, NAN);
   }
+  AttentionInput input() const { return whole_sequences(qkv, shape, dropout); }
   void run(int threads = 1) const {
-    attention_forward(qkv, shape, dropout, out, lse, {threads});
-    attention_backward(dout, qkv, out, lse, shape, dropout, dqkv, {threads});
+    attention_forward(input(), out, lse, {threads});
+    attention_backward(input(), dout, out, lse, dqkv, input().keys.in(dqkv), {threads});
   }
   AttentionShape shape;
   Dropout dropout;
@@ -43,14 +45,22 @@ struct Case {
 // The results of the reference in double, on the inputs of the case. The reference's backward pass uses the reference's
 // `out`.
 struct Truth {
-  explicit Truth(const Case& c) {
-    const std::vector<double> qkv = doubles(c.qkv), dout = doubles(c.dout);
-    const std::int64_t rows = c.qkv.dim(0);
+  Truth(Desk& desk, const Case& c) : Truth(desk, c, doubles(c.qkv)) {}
+  Truth(Desk& desk, const Case& c, const std::vector<double>& values) {
+    const auto in_double = [&](const Tensor& like, const std::vector<double>& of) {
+      const Tensor t = desk.empty(like.shape(), DType::f64);
+      std::copy(of.begin(), of.end(), t.values<double>().begin());
+      return t;
+    };
+    const AttentionInput in = whole_sequences(in_double(c.qkv, values), c.shape, c.dropout);
+    const std::vector<double> dout = doubles(c.dout);
+    const Tensor gradients = desk.filled(c.qkv.shape(), DType::f64, NAN);
     out.resize(dout.size());
-    lse.resize(static_cast<std::size_t>(rows * c.shape.heads()));
-    dqkv.resize(qkv.size());
-    reference::attention_forward(qkv.data(), rows, c.shape, c.dropout, out.data(), lse.data());
-    reference::attention_backward(dout.data(), qkv.data(), out.data(), lse.data(), rows, c.shape, c.dropout, dqkv.data());
+    lse.resize(static_cast<std::size_t>(c.qkv.dim(0) * c.shape.heads()));
+    reference::attention_forward(in, out.data(), lse.data());
+    reference::attention_backward(in, dout.data(), out.data(), lse.data(), gradients.values<double>().data(),
+                                  in.keys.in(gradients));
+    dqkv = doubles(gradients);
   }
   std::vector<double> out, lse, dqkv;
 };
@@ -84,11 +94,10 @@ TEST_CASE("attention: the reference's gradient matches its forward pass") {
   for (const double probability : {0.0, 0.3})
     for (const std::int64_t queries : {1, 3}) {
       const Case c(desk, DType::f64, 2, 5, {.groups = 2, .queries = queries, .width = 3, .all_heads = 9}, probability);
-      const Truth truth(c);
+      const Truth truth(desk, c);
       const std::vector<double> dout = doubles(c.dout);
       const auto loss = [&](const std::vector<double>& qkv) {
-        std::vector<double> out(dout.size()), lse(truth.lse.size());
-        reference::attention_forward(qkv.data(), c.qkv.dim(0), c.shape, c.dropout, out.data(), lse.data());
+        const std::vector<double> out = Truth(desk, c, qkv).out;
         double sum = 0;
         for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * dout[i];
         return sum;
@@ -104,7 +113,7 @@ TEST_CASE("attention in tiles gives the reference's values, for every type, shap
       for_each_shape([&](std::int64_t tokens, const AttentionShape& shape) {
         Desk desk;
         const Case c(desk, dtype, 2, tokens, shape, probability);
-        const Truth truth(c);
+        const Truth truth(desk, c);
         c.run();
         INFO(name_of(dtype) << ", " << tokens << " tokens, " << shape.groups << " × " << shape.queries << " heads of "
                             << shape.width << ", dropout " << probability);
@@ -148,7 +157,7 @@ TEST_CASE("attention with caches has the bits of attention without caches, howev
     const AttentionShape shape{.groups = 2, .queries = 3, .width = 24, .all_heads = 6};
     const Case whole(desk, dtype, samples, tokens, shape, 0);
     whole.run();
-    const Tensor keys = desk.filled({samples, capacity, 2, 24}, dtype, NAN), values = desk.filled(keys.shape(), dtype, NAN);
+    const Tensor cache = desk.filled({samples, capacity, 2, 2, 24}, dtype, NAN);
     std::int64_t past = 0;
     for (const std::int64_t now : {3, 1, 59, 1, 1, 64, 5}) {
       const auto those = [&](const Tensor& t) {  // the new tokens of each sample
@@ -160,8 +169,15 @@ TEST_CASE("attention with caches has the bits of attention without caches, howev
                       static_cast<std::size_t>(now * bytes));
         return some;
       };
-      const Tensor out = desk.empty({samples * now, 2, 3, 24}, dtype);
-      attention_cached(those(whole.qkv), shape, keys, values, past, out, {.threads = 2});
+      const Tensor out = desk.empty({samples * now, 2, 3, 24}, dtype), qkv = those(whole.qkv);
+      for (std::int64_t s = 0; s < samples; ++s)
+        copy_heads(qkv.narrow(s * now, now), {2, 5, 3, 2, 24},
+                   cache.view({samples * capacity, 96}).narrow(s * capacity + past, now).view({-1, 24}), false, {});
+      attention_forward({.qkv = qkv,
+                         .keys = keys_alone(cache, shape, samples, past + now),
+                         .shape = shape,
+                         .dropout = {.tokens = {.sequence = capacity, .first_token = past, .tokens = now}}},
+                        out, {}, {.threads = 2});
       INFO(name_of(dtype) << ": " << now << " tokens after " << past);
       REQUIRE(same_bits(out, those(whole.out)));
       past += now;
@@ -178,12 +194,16 @@ TEST_CASE("attention computes nothing for phantom tensors and refuses tensors th
   PhantomMemory phantom;
   Allocator allocator(phantom, nowhere.ledger);
   const auto shadow = [&](const Tensor& t) { return Tensor(allocator, t.shape(), t.dtype(), Category::activations); };
-  attention_forward(shadow(c.qkv), shape, c.dropout, shadow(c.out), shadow(c.lse), {});
-  attention_backward(shadow(c.dout), shadow(c.qkv), shadow(c.out), shadow(c.lse), shape, c.dropout, shadow(c.dqkv), {});
-  const Tensor cache = desk.empty({1, 5, 1, 4}, DType::f32);
-  CHECK_THROWS_WITH(attention_cached(c.qkv, shape, cache, cache, 0, c.out, {}), says("do not fit in a cache of 5"));
-  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, dropping(0, 4), c.out, c.lse, {}), says("whole sequences"));
-  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, c.dropout, c.out, c.qkv, {}), says("expects lse"));
+  const AttentionInput there = whole_sequences(shadow(c.qkv), shape, c.dropout);
+  attention_forward(there, shadow(c.out), shadow(c.lse), {});
+  attention_backward(there, shadow(c.dout), shadow(c.out), shadow(c.lse), shadow(c.dqkv), there.keys.in(shadow(c.dqkv)), {});
+  AttentionInput in = c.input();
+  in.keys = keys_alone(desk.empty({1, 5, 1, 2, 4}, DType::f32), shape, 1, 6);
+  CHECK_THROWS_WITH(attention_forward(in, c.out, c.lse, {}), says("6 keys of 1 samples"));
+  CHECK_THROWS_WITH(attention_forward(whole_sequences(c.qkv, shape, dropping(0, 4)), c.out, c.lse, {}),
+                    says("rows of every sample"));
+  CHECK_THROWS_WITH(attention_forward(c.input(), c.out, c.qkv, {}), says("expects lse"));
+  CHECK_THROWS_WITH(attention_forward(c.input(), desk.empty(c.out.shape(), DType::f64), c.lse, {}), says("or f32"));
 }
 
 TEST_CASE("how fast attention is", "[!benchmark]") {
@@ -205,8 +225,9 @@ TEST_CASE("how fast attention is", "[!benchmark]") {
         }
         return seconds;
       };
-      const double forward = best([&] { attention_forward(c.qkv, c.shape, c.dropout, c.out, c.lse, {}); });
-      const double backward = best([&] { attention_backward(c.dout, c.qkv, c.out, c.lse, c.shape, c.dropout, c.dqkv, {}); });
+      const AttentionInput in = c.input();
+      const double forward = best([&] { attention_forward(in, c.out, c.lse, {}); });
+      const double backward = best([&] { attention_backward(in, c.dout, c.out, c.lse, c.dqkv, in.keys.in(c.dqkv), {}); });
       const double flops = 2.0 * static_cast<double>(size.samples * size.tokens * size.tokens * size.heads * size.width);
       fmt::print("{} dropout {}: forward {:.2f} ms {:.0f} GFLOP/s, backward {:.2f} ms {:.0f} GFLOP/s, both {:.0f}\n",
                  size.name, probability, forward * 1e3, flops / forward / 1e9, backward * 1e3, 2.5 * flops / backward / 1e9,

@@ -6,12 +6,10 @@
 // In the last step each lane sums some columns of out.
 //
 // The backward pass has two kernels, without atomics. In the first kernel, a warp loops over the keys of one query for
-// dq. In the second, a warp loops over the queries of one key for dk and dv. The warp's own row has the vectors own₀ and
-// own₁ (q and do, or k and v); each row of the loop has other₀ and other₁ (k and v, or q and do). Queries are scaled by
-// 1/√width. f is the dropout factor of a probability, and D = Σ do·o per query.
+// dq. In the second, a warp loops over the queries of one key for dk and dv. Queries are scaled by 1/√width. f is the
+// dropout factor of a probability, and D = Σ do·o per query.
 //
-//   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)
-//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own row is a key)
+//   s = q·k    dp = do·v    p = exp(s − lse)    ds = p·(f·dp − D)        dq += ds·k    dk += ds·q    dv += f·p·do
 //
 // Every sum runs in the order of the host's tiles (attention_tiles.hpp), so f32 results equal the host's bits, as exact
 // numerics requires.
@@ -24,6 +22,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/numbers.cuh"
 #include "src/math/cuda/reduce_block.cuh"
@@ -75,63 +74,58 @@ __device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const 
   }
 }
 
-// Where keys and values lie: in each sample's qkv, or in the caches.
-template <class T>
-struct KeyPlaces {
-  const T *keys, *values;
-  std::int64_t sample_stride, token_stride, group_stride;
-  __device__ Vectors<const T> of(const T* first, std::int64_t sample, std::int64_t group) const {
-    return {first + sample * sample_stride + group * group_stride, token_stride};
-  }
-};
-
-template <class T>
-__global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens, std::int64_t past, AttentionShape shape,
-                            KeyPlaces<T> places, Dropout dropout, T* out, Statistic<T>* lse) {
+// T is the type of the inputs, S that of the results.
+template <class T, class S>
+__global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, AttentionShape shape, KeyPlaces places,
+                            Dropout dropout, bool continues, S* out, Statistic<T>* lse) {
   using W = Statistic<T>;
   const std::int64_t row = row_of_warp() / shape.heads(), head = row_of_warp() % shape.heads(), width = shape.width;
   if (row >= rows) return;
-  const std::int64_t group = head / shape.queries, sample = row / tokens, seen = past + row % tokens + 1;
-  const auto keys = places.of(places.keys, sample, group), values = places.of(places.values, sample, group);
+  const Tokens& tokens = dropout.tokens;
+  const auto keys = places.keys(key_rows, row / tokens.tokens, head / shape.queries);
+  const Vectors<const T> values{keys.first + width, keys.stride};
+  const std::int64_t begin = places.first_seen(tokens, row), end = places.last_seen(tokens, row);
+  const std::int64_t at = row * shape.heads() + head;
   const T* query = SampleOfQkv<const T>{qkv, shape}.queries(head)[row];
+  S* const to = of_head(out, shape, head)[row];
   W *q = own_vectors<W>(2, width), *sum = q + width;
-  const W scale = 1 / root(static_cast<W>(width));
+  const W scale = 1 / root(static_cast<W>(width)), nothing = -std::numeric_limits<W>::infinity();
+  W highest = continues ? lse[at] : nothing, total = highest == nothing ? 0 : 1;
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
     q[i] = widened(query[i]) * scale;
-    sum[i] = 0;
+    sum[i] = total == 0 ? W(0) : static_cast<W>(widened(to[i]));
   }
   __syncwarp();
-  W highest = -std::numeric_limits<W>::infinity(), total = 0;
-  const std::uint64_t place = place_of(dropout, shape, row, head);
+  const std::uint64_t place = place_of(dropout, shape, row, head) + static_cast<std::uint64_t>(places.first_token);
   auto factors = factors_of<W>(dropout);
-  for (std::int64_t first = 0; first < seen; first += tile) {
+  for (std::int64_t first = begin / tile * tile; first < end; first += tile) {
     W p[2];  // this lane's two keys, 32 apart
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t key = first + half * warp + lane_of_thread();
-      p[half] = key < seen ? dot(q, keys[key], W(1), width) : -std::numeric_limits<W>::infinity();
+      p[half] = key >= begin && key < end ? dot(q, keys[key], W(1), width) : nothing;
     }
     const W higher = Greater{}(highest, over_warp(Greater{}(p[0], p[1]), Greater{}));
     const W shrink = exponential<T>(highest - higher);
-    for (W& score : p) score = exponential<T>(score - higher);  // 0 after the last key
+    for (W& score : p) score = exponential<T>(score - higher);  // 0 for a key that the query does not see
     total = fused(total, shrink, over_tile(p[0], p[1]));
     highest = higher;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t from = first + half * warp, key = from + lane_of_thread();
-      if (from >= seen) break;
+      if (from >= end) break;
       const W weight = p[half] * factors.at(place + static_cast<std::uint64_t>(key));
-      gather_weighted(sum, half == 0 ? shrink : W(1), weight, values, W(1), from, seen, width);
+      gather_weighted(sum, half == 0 ? shrink : W(1), weight, values, W(1), from, end, width);
     }
   }
-  T* to = of_head(out, shape, head)[row];
-  for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<T>(sum[i] * (1 / total));
-  if (lse && lane_of_thread() == 0) lse[row * shape.heads() + head] = highest + logarithm(total);
+  const W share = total > 0 ? 1 / total : W(0);  // 0 if the query has seen no key yet
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<S>(sum[i] * share);
+  if (lse && lane_of_thread() == 0) lse[at] = total > 0 ? highest + logarithm(total) : nothing;
 }
 
 // both[row] = Σ dout·out over the columns, for each row and head. Half a warp computes one sum.
-template <class T>
-__global__ void dot_rows(const T* dout, const T* out, std::int64_t count, std::int64_t width, Statistic<T>* both) {
+template <class T, class S>
+__global__ void dot_rows(const T* dout, const S* out, std::int64_t count, std::int64_t width, Statistic<T>* both) {
   const std::int64_t row = 2 * row_of_warp() + lane_of_thread() / lanes, column = lane_of_thread() % lanes;
   Statistic<T> sum = 0;
   for (std::int64_t i = row * width + column; row < count && i < (row + 1) * width; i += lanes)
@@ -140,64 +134,159 @@ __global__ void dot_rows(const T* dout, const T* out, std::int64_t count, std::i
   if (row < count && column == 0) both[row] = sum;
 }
 
-template <bool of_keys, class T>
-__global__ void differentiate_rows(const T* dout, const T* qkv, std::int64_t rows, AttentionShape shape, Dropout dropout,
-                                   Beside<Statistic<T>> beside, T* dqkv) {
-  using W = Statistic<T>;
-  const std::int64_t parts = of_keys ? shape.groups : shape.heads(), width = shape.width;
-  const std::int64_t row = row_of_warp() / parts, part = row_of_warp() % parts, tokens = dropout.tokens.tokens;
-  if (row >= rows) return;
-  const std::int64_t start = row / tokens * tokens, token = row - start, group = of_keys ? part : part / shape.queries;
-  const SampleOfQkv<const T> sample{qkv + start * shape.columns(), shape};
-  const SampleOfQkv<T> gradient{dqkv + start * shape.columns(), shape};
-  const T* douts = dout + start * shape.heads() * width;
-  const W scale = 1 / root(static_cast<W>(width)), of_own = of_keys ? W(1) : scale, of_others = of_keys ? scale : W(1);
-  const auto own = of_keys ? sample.keys(group)[token] : sample.queries(part)[token];
-  const auto own_too = of_keys ? sample.values(group)[token] : of_head(douts, shape, part)[token];
-  W *a = own_vectors<W>(4, width), *b = a + width, *da = b + width, *db = da + width;
-  for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
-    a[i] = widened(own[i]) * of_own;
-    b[i] = widened(own_too[i]);
-    da[i] = db[i] = 0;
-  }
-  __syncwarp();
-  auto factors = factors_of<W>(dropout);
-  const std::int64_t first_head = of_keys ? group * shape.queries : part;
-  for (std::int64_t head = first_head; head < first_head + (of_keys ? shape.queries : 1); ++head) {
-    const auto others = of_keys ? sample.queries(head) : sample.keys(group);
-    const auto others_too = of_keys ? of_head(douts, shape, head) : sample.values(group);
-    const std::int64_t last = of_keys ? tokens : token + 1;
-    for (std::int64_t first = of_keys ? token : 0; first < last; first += warp) {
-      const std::int64_t other = first + lane_of_thread(), query = of_keys ? other : token, key = of_keys ? token : other;
-      W weight = 0, slope = 0;
-      if (other < last) {
-        const std::int64_t at = (start + query) * shape.heads() + head;
-        const W p = exponential<T>(dot(a, others[other], of_others, width) - beside.lse[at]);
-        const W factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));
-        slope = p * fused(factor, dot(b, others_too[other], W(1), width), -beside.both[at]);
-        weight = factor * p;
-      }
-      gather_weighted(da, W(1), slope, others, of_others, first, last, width);
-      if constexpr (of_keys) gather_weighted(db, W(1), weight, others_too, W(1), first, last, width);
-    }
-  }
-  T* to = of_keys ? gradient.keys(group)[token] : gradient.queries(part)[token];
-  for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
-    to[i] = rounded<T>(da[i] * of_own);
-    if constexpr (of_keys) gradient.values(group)[token][i] = rounded<T>(db[i]);
-  }
+// What both kernels of the backward pass read.
+template <class T>
+struct Inputs {
+  const T *dout, *qkv, *keys;
+  std::int64_t rows;
+  AttentionShape shape;
+  KeyPlaces places;
+  Dropout dropout;
+  Beside<Statistic<T>> beside;
+};
+
+// The weight f·p and the slope ds of a query and a key: the query in row `row` of `head`, key `key` of the call.
+template <class T, class W = Statistic<T>>
+__device__ void differentiate(const Inputs<T>& in, std::int64_t row, std::int64_t head, std::int64_t key, W score,
+                              W gradient, Factors<W>& factors, W& weight, W& slope) {
+  const std::int64_t at = row * in.shape.heads() + head;
+  const W p = exponential<T>(score - in.beside.lse[at]);
+  const W factor =
+      factors.at(place_of(in.dropout, in.shape, row, head) + static_cast<std::uint64_t>(in.places.first_token + key));
+  slope = p * fused(factor, gradient, -in.beside.both[at]);
+  weight = factor * p;
 }
 
-template <class T>
-__global__ void append_rows(const T* qkv, AttentionShape shape, std::int64_t tokens, std::int64_t past,
-                            std::int64_t capacity, T* keys, T* values) {
-  const std::int64_t row = blockIdx.x, to = (row / tokens * capacity + past + row % tokens) * shape.groups * shape.width;
-  const SampleOfQkv<const T> sample{qkv, shape};
-  for (std::int64_t i = threadIdx.x; i < shape.groups * shape.width; i += blockDim.x) {
-    const std::int64_t group = i / shape.width, column = i % shape.width;
-    keys[to + i] = sample.keys(group)[row][column];
-    values[to + i] = sample.values(group)[row][column];
+template <class T, class S>
+__global__ void differentiate_queries(Inputs<T> in, bool continues, S* dqkv) {
+  using W = Statistic<T>;
+  const AttentionShape& shape = in.shape;
+  const std::int64_t row = row_of_warp() / shape.heads(), head = row_of_warp() % shape.heads(), width = shape.width;
+  if (row >= in.rows) return;
+  const Tokens& tokens = in.dropout.tokens;
+  const auto keys = in.places.keys(in.keys, row / tokens.tokens, head / shape.queries);
+  const Vectors<const T> values{keys.first + width, keys.stride};
+  const W scale = 1 / root(static_cast<W>(width));
+  const T *query = SampleOfQkv<const T>{in.qkv, shape}.queries(head)[row], *above = of_head(in.dout, shape, head)[row];
+  S* const to = SampleOfQkv<S>{dqkv, shape}.queries(head)[row];
+  W *q = own_vectors<W>(3, width), *d = q + width, *dq = d + width;
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
+    q[i] = widened(query[i]) * scale;
+    d[i] = widened(above[i]);
+    dq[i] = continues ? static_cast<W>(widened(to[i])) * (1 / scale) : W(0);
   }
+  __syncwarp();
+  auto factors = factors_of<W>(in.dropout);
+  const std::int64_t end = in.places.last_seen(tokens, row);
+  for (std::int64_t first = in.places.first_seen(tokens, row); first < end; first += warp) {
+    const std::int64_t key = first + lane_of_thread();
+    W weight = 0, slope = 0;
+    if (key < end)
+      differentiate(in, row, head, key, dot(q, keys[key], W(1), width), dot(d, values[key], W(1), width), factors, weight,
+                    slope);
+    gather_weighted(dq, W(1), slope, keys, W(1), first, end, width);
+  }
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<S>(dq[i] * scale);
+}
+
+// Stores the sums dk and dv of one key. Sums of floats are one chain over all queries and heads.
+template <class S>
+struct FloatKeys {
+  S* rows;
+  bool continues;
+  std::int64_t leaf;  // all queries of a sample
+  template <class W>
+  __device__ W begin(S* to) const {
+    return continues ? static_cast<W>(widened(*to)) : W(0);
+  }
+  template <class W>
+  __device__ void end_leaf(S*, W&) {}
+  template <class W>
+  __device__ void end(S* to, W sum) {
+    *to = rounded<S>(sum);
+  }
+  __device__ void report() const {}
+};
+
+// Exact sums: the chain of every leaf of queries is rounded and added to an integer. Only one lane adds to it.
+struct WholeKeys {
+  std::int64_t* rows;
+  Rounder rounder;
+  std::int64_t leaf;
+  template <class W>
+  __device__ W begin(std::int64_t*) const {
+    return 0;
+  }
+  __device__ void end_leaf(std::int64_t* to, float& sum) {
+    *to = static_cast<std::int64_t>(static_cast<std::uint64_t>(*to) + rounder.whole(sum));
+    sum = 0;
+  }
+  __device__ void end(std::int64_t*, float) {}
+  __device__ void report() const { rounder.report(); }
+};
+
+// The first of `tokens` queries of a sample for which after(row) holds, or the end. It holds for all later ones.
+template <class After>
+__device__ std::int64_t first_query(std::int64_t start, std::int64_t tokens, After after) {
+  std::int64_t low = start, high = start + tokens;
+  while (low < high) {
+    const std::int64_t middle = (low + high) / 2;
+    if (after(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+template <class T, class Keys>
+__global__ void differentiate_keys(Inputs<T> in, KeyPlaces gradients, Keys to) {
+  using W = Statistic<T>;
+  const AttentionShape& shape = in.shape;
+  const KeyPlaces& places = in.places;
+  const Tokens& tokens = in.dropout.tokens;
+  const std::int64_t width = shape.width, group = row_of_warp() % shape.groups, all = row_of_warp() / shape.groups;
+  const std::int64_t sample = all / places.count, key = all % places.count, start = sample * tokens.tokens;
+  if (start >= in.rows) return;
+  const T* own = places.keys(in.keys, sample, group)[key];
+  auto* const sums = gradients.keys(to.rows, sample, group)[key];
+  W *k = own_vectors<W>(4, width), *v = k + width, *dk = v + width, *dv = dk + width;
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
+    k[i] = widened(own[i]);
+    v[i] = widened(own[width + i]);
+    dk[i] = to.template begin<W>(sums + i);
+    dv[i] = to.template begin<W>(sums + width + i);
+  }
+  __syncwarp();
+  auto factors = factors_of<W>(in.dropout);
+  const W scale = 1 / root(static_cast<W>(width));
+  const std::int64_t token = places.first_token + key;
+  const std::int64_t begin = first_query(start, tokens.tokens, [&](std::int64_t row) { return tokens.place(row) >= token; });
+  const std::int64_t end = first_query(start, tokens.tokens, [&](std::int64_t row) { return tokens.start(row) > token; });
+  for (std::int64_t head = group * shape.queries; head < (group + 1) * shape.queries; ++head) {
+    const auto queries = SampleOfQkv<const T>{in.qkv, shape}.queries(head), above = of_head(in.dout, shape, head);
+    for (std::int64_t leaf = start + (begin - start) / to.leaf * to.leaf; leaf < end; leaf += to.leaf) {
+      const std::int64_t last = leaf + to.leaf < end ? leaf + to.leaf : end;
+      for (std::int64_t first = leaf > begin ? leaf : begin; first < last; first += warp) {
+        const std::int64_t row = first + lane_of_thread();
+        W weight = 0, slope = 0;
+        if (row < last)
+          differentiate(in, row, head, key, dot(k, queries[row], scale, width), dot(v, above[row], W(1), width), factors,
+                        weight, slope);
+        gather_weighted(dk, W(1), slope, queries, scale, first, last, width);
+        gather_weighted(dv, W(1), weight, above, W(1), first, last, width);
+      }
+      for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
+        to.end_leaf(sums + i, dk[i]);
+        to.end_leaf(sums + width + i, dv[i]);
+      }
+    }
+  }
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
+    to.end(sums + i, dk[i]);
+    to.end(sums + width + i, dv[i]);
+  }
+  to.report();
 }
 
 // One warp per row, each with `vectors` vectors of shared memory.
@@ -207,54 +296,77 @@ Grid grid_of(std::int64_t rows, int vectors, const AttentionShape& shape) {
           static_cast<std::int64_t>(warps * vectors * shape.width * sizeof(Statistic<T>))};
 }
 
+template <class T, class S>
+Inputs<T> inputs_of(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, Statistic<T>* both,
+                    const Queue& queue) {
+  const std::int64_t all = in.qkv.dim(0) * in.shape.heads();
+  launch(dot_rows<T, S>, {quotient_up(all, 2 * warps), threads}, queue, data<T>(dout), data<S>(out), all, in.shape.width,
+         both);
+  return {data<T>(dout),      data<T>(in.qkv), data<T>(in.keys.tensor),        in.qkv.dim(0), in.shape,
+          KeyPlaces(in.keys), in.dropout,      {data<Statistic<T>>(lse), both}};
+}
+
+template <class T, class Keys>
+void launch_keys(const AttentionInput& in, const Inputs<T>& inputs, const KeyRows& dkeys, const Keys& to,
+                 const Queue& queue) {
+  const std::int64_t samples = in.qkv.dim(0) / in.dropout.tokens.tokens;
+  launch(differentiate_keys<T, Keys>, grid_of<T>(samples * in.keys.count * in.shape.groups, 4, in.shape), queue, inputs,
+         KeyPlaces(dkeys), to);
+}
+
+bool whole(const AttentionInput& in, const Tensor& results) {
+  const Tokens& tokens = in.dropout.tokens;
+  return in.keys.tensor.storage() == in.qkv.storage() && !tokens.places && !tokens.positions && !in.continues &&
+         results.dtype() == in.qkv.dtype();
+}
+
+// Calls f(Type<T>{}, Type<S>{}) for inputs of type T and results of type S.
+template <class F>
+void visit_results(DType type, DType results, F&& f) {
+  visit_floating(type, [&]<class T>(Type<T> of) {
+    if (results == type) return f(of, of);
+    if constexpr (sizeof(T) == 2) f(of, Type<float>{});
+  });
+}
+
 }  // namespace
 
-void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out,
-                       const Tensor& lse, const Queue& queue) {
-  const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens;
-  visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
-    const T* from = data<T>(qkv);
-    T* to = data<T>(out);
-    auto* logs = data<Statistic<T>>(lse);
-    if constexpr (sizeof(T) == 2)
-      if (forward_in_tiles(from, rows, shape, dropout, to, logs, queue)) return;
-    const T* keys = from + shape.queries * shape.width;
-    const KeyPlaces<T> places{keys, keys + shape.width, tokens * shape.columns(), shape.columns(),
-                              (shape.queries + 2) * shape.width};
-    launch(attend_rows<T>, grid_of<T>(rows * shape.heads(), 2, shape), queue, from, rows, tokens, 0, shape, places, dropout,
-           to, logs);
+void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue) {
+  const std::int64_t rows = in.qkv.dim(0);
+  visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
+    auto* const logs = lse ? data<Statistic<T>>(lse) : nullptr;
+    if constexpr (sizeof(T) == 2 && sizeof(S) == 2)
+      if (lse && whole(in, out) && forward_in_tiles(data<T>(in.qkv), rows, in.shape, in.dropout, data<T>(out), logs, queue))
+        return;
+    launch(attend_rows<T, S>, grid_of<T>(rows * in.shape.heads(), 2, in.shape), queue, data<T>(in.qkv),
+           data<T>(in.keys.tensor), rows, in.shape, KeyPlaces(in.keys), in.dropout, in.continues, data<S>(out), logs);
   });
 }
 
-void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out, const Tensor& lse,
-                        const AttentionShape& shape, const Dropout& dropout, const Tensor& dqkv, const Queue& queue) {
-  const std::int64_t rows = qkv.dim(0), all = rows * shape.heads();
-  visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
-    const T *above = data<T>(dout), *from = data<T>(qkv);
-    T* to = data<T>(dqkv);
+void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                        const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue) {
+  const std::int64_t rows = in.qkv.dim(0), all = rows * in.shape.heads();
+  visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     const Scratch<Statistic<T>> both(std::max<std::int64_t>(all, 1), queue);
-    launch(dot_rows<T>, {quotient_up(all, 2 * warps), threads}, queue, above, data<T>(out), all, shape.width, both.get());
-    const Beside<Statistic<T>> beside{data<Statistic<T>>(lse), both.get()};
-    if constexpr (sizeof(T) == 2)
-      if (backward_in_tiles(above, from, rows, shape, dropout, beside, to, queue)) return;
-    launch(differentiate_rows<false, T>, grid_of<T>(all, 4, shape), queue, above, from, rows, shape, dropout, beside, to);
-    launch(differentiate_rows<true, T>, grid_of<T>(rows * shape.groups, 4, shape), queue, above, from, rows, shape, dropout,
-           beside, to);
+    const Inputs<T> inputs = inputs_of<T, S>(in, dout, out, lse, both.get(), queue);
+    if constexpr (sizeof(T) == 2 && sizeof(S) == 2)
+      if (whole(in, out) && dkeys.tensor.storage() == dqkv.storage() &&
+          backward_in_tiles(data<T>(dout), data<T>(in.qkv), rows, in.shape, in.dropout, inputs.beside, data<T>(dqkv), queue))
+        return;
+    launch(differentiate_queries<T, S>, grid_of<T>(all, 3, in.shape), queue, inputs, in.continues, data<S>(dqkv));
+    launch_keys(in, inputs, dkeys, FloatKeys<S>{data<S>(dkeys.tensor), in.continues, in.dropout.tokens.tokens}, queue);
   });
 }
 
-void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Tensor& values,
-                      std::int64_t past, const Tensor& out, const Queue& queue) {
-  const std::int64_t rows = qkv.dim(0), capacity = keys.dim(1), tokens = rows / keys.dim(0);
-  visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
-    const T* from = data<T>(qkv);
-    T *cached_keys = data<T>(keys), *cached_values = data<T>(values);
-    launch(append_rows<T>, {rows, threads}, queue, from, shape, tokens, past, capacity, cached_keys, cached_values);
-    const std::int64_t token = shape.groups * shape.width;
-    const KeyPlaces<T> places{cached_keys, cached_values, capacity * token, token, shape.width};
-    launch(attend_rows<T>, grid_of<T>(rows * shape.heads(), 2, shape), queue, from, rows, tokens, past, shape, places,
-           Dropout{}, data<T>(out), nullptr);
-  });
+void ExactKernels::attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                      const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                                      const Queue& queue) {
+  const std::int64_t all = in.qkv.dim(0) * in.shape.heads();
+  const Scratch<float> both(std::max<std::int64_t>(all, 1), queue);
+  const Inputs<float> inputs = inputs_of<float, float>(in, dout, out, lse, both.get(), queue);
+  launch(differentiate_queries<float, float>, grid_of<float>(all, 3, in.shape), queue, inputs, in.continues,
+         data<float>(dqkv));
+  launch_keys(in, inputs, dkeys, WholeKeys{data<std::int64_t>(dkeys.tensor), Rounder(rounding(site, queue)), leaf}, queue);
 }
 
 }  // namespace chorale::cuda

@@ -30,6 +30,34 @@ struct SampleOfQkv {
   __device__ Vectors<T> values(std::int64_t group) const { return {keys(group).first + shape.width, shape.columns()}; }
 };
 
+// Where the keys and values of a call lie (KeyRows, without the tensor).
+struct KeyPlaces {
+  std::int64_t count, first_token, first_row, sample_rows, offset, row, group;
+  explicit KeyPlaces(const KeyRows& keys)
+      : count(keys.count),
+        first_token(keys.first_token),
+        first_row(keys.first_row),
+        sample_rows(keys.sample_rows),
+        offset(keys.offset),
+        row(keys.row),
+        group(keys.group) {}
+
+  template <class T>
+  __device__ Vectors<T> keys(T* first, std::int64_t sample, std::int64_t number) const {
+    return {first + (first_row + sample * sample_rows) * row + offset + number * group, row};
+  }
+  // The keys that the query of a row sees: first … last − 1.
+  __device__ std::int64_t first_seen(const Tokens& tokens, std::int64_t query) const {
+    return clamped(tokens.start(query) - first_token);
+  }
+  __device__ std::int64_t last_seen(const Tokens& tokens, std::int64_t query) const {
+    return clamped(tokens.place(query) + 1 - first_token);
+  }
+
+ private:
+  __device__ std::int64_t clamped(std::int64_t key) const { return key < 0 ? 0 : key > count ? count : key; }
+};
+
 // The vectors of one head in out or its gradient, [tokens, heads, width].
 template <class T>
 __device__ Vectors<T> of_head(T* first, const AttentionShape& shape, std::int64_t head) {
@@ -41,7 +69,7 @@ __device__ inline std::uint64_t place_of(const Dropout& dropout, const Attention
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;
   const std::int64_t n = dropout.tokens.sequence;
-  return static_cast<std::uint64_t>((whole * n + dropout.tokens.position(row)) * n);
+  return static_cast<std::uint64_t>((whole * n + dropout.tokens.place(row)) * n);
 }
 
 // The factors use 1/(1 − p) in W, because f64 must not use the f32 value of Dropout::scale.
@@ -56,7 +84,8 @@ struct Beside {
   const W *lse, *both;
 };
 
-// Run on tensor cores if the type and width allow it; otherwise return false.
+// Run on tensor cores if the type and width allow it; otherwise return false. Only for whole sequences of one document each,
+// with the keys in qkv.
 template <class T>
 bool forward_in_tiles(const T* qkv, std::int64_t rows, const AttentionShape& shape, const Dropout& dropout, T* out,
                       float* lse, const Queue& queue);

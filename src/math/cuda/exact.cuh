@@ -37,7 +37,7 @@ struct Rounding {
 // Rounds the addends of one thread.
 class Rounder {
  public:
-  __device__ explicit Rounder(const Rounding& rounding) : rounding_(rounding) {}
+  __host__ __device__ explicit Rounder(const Rounding& rounding) : rounding_(rounding) {}
 
   __device__ std::uint64_t whole(float value) {
     const float y = value * rounding_.scale;
@@ -63,6 +63,11 @@ __device__ inline void add_whole(std::int64_t* sum, std::uint64_t whole) {
 
 class ExactKernels final : public exact::Kernels {
  public:
+  // attention.cu
+  void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                          const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                          const Queue& queue) override;
+
   // exact_products.cu
   void product(const exact::Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
   void sum_blocks(const exact::Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,

@@ -79,7 +79,6 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .add_residual = cuda::add_residual,
       .attention_forward = cuda::attention_forward,
       .attention_backward = cuda::attention_backward,
-      .attention_cached = cuda::attention_cached,
       .adamw = cuda::adamw,
       .sgd = cuda::sgd,
       .cast = cuda::cast,

@@ -26,7 +26,6 @@ decltype(chorale::dropout) dropout;
 decltype(chorale::add_residual) add_residual;
 decltype(chorale::attention_forward) attention_forward;
 decltype(chorale::attention_backward) attention_backward;
-decltype(chorale::attention_cached) attention_cached;
 decltype(chorale::adamw) adamw;
 decltype(chorale::sgd) sgd;
 decltype(chorale::cast) cast;
@@ -36,7 +35,7 @@ decltype(chorale::add_slots) add_slots;
 decltype(chorale::weight_gradients) weight_gradients;
 
 // These have no host function with the same signature: see DeviceKernels.
-void route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std::span<const std::int32_t> forced,
+void route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
            Routing& routing, const Queue& queue);
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
 void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue);

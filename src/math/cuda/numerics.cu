@@ -38,7 +38,7 @@ class CudaNumerics final : public FastSums {
     if (bias && !fits) add_bias(*bias, y, shape.n, queue);
   }
 
-  void add_outer(const Tensor& x, const Tensor& dy, std::int64_t, const Tensor& dw, SumSite&, const Queue& queue) override {
+  void add_outer(const Tensor& x, const Tensor& dy, const Leaves&, const Tensor& dw, SumSite&, const Queue& queue) override {
     const ProductShape shape = outer_shape(x, dy, dw);
     if (shape.nothing) return;
     blas_.run({.m = shape.k,

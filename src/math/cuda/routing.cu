@@ -132,14 +132,15 @@ __global__ void number(const std::uint64_t* sorted, std::int64_t count, std::int
   if (i < count && list_of(sorted[i]) < experts) places[choice_of(sorted[i])] = static_cast<std::int32_t>(i);
 }
 
-// counts [E, leaves]; a leaf has `leaf` choices.
-__global__ void count_rows(const std::uint64_t* sorted, std::int64_t count, std::int64_t experts, std::int64_t leaves,
-                           std::int64_t leaf, std::int64_t* counts) {
+// counts [E, all leaves]; a token has k choices.
+__global__ void count_rows(const std::uint64_t* sorted, std::int64_t count, std::int64_t experts, Leaves leaves,
+                           std::int64_t all, std::int64_t k, std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i >= experts * leaves) return;
-  const std::int64_t expert = i / leaves, first = i % leaves * leaf;
-  const auto before = [&](std::int64_t choice) { return first_at_least(sorted, 0, count, key_of(expert, choice)); };
-  counts[i] = before(first + leaf) - before(first);
+  if (i >= experts * all) return;
+  const auto before = [&](std::int64_t leaf) {
+    return first_at_least(sorted, 0, count, key_of(i / all, leaves.first_row(leaf) * k));
+  };
+  counts[i] = before(i % all + 1) - before(i % all);
 }
 
 template <class T>
@@ -158,9 +159,9 @@ void drop(const RoutingRule& rule, const Routing& routing, const T* scores, cons
          data<T>(routing.weights), data<std::int32_t>(routing.places));
 }
 
-void number_rows(const RoutingRule& rule, std::int64_t leaf, Routing& routing, const Queue& queue) {
+void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue) {
   const std::int64_t count = routing.places.count(), experts = rule.experts;
-  const std::int64_t leaves = quotient_up(routing.places.dim(0), leaf), lists = experts * leaves;
+  const std::int64_t all = leaves.count(routing.places.dim(0)), lists = experts * all;
   const Scratch<std::uint64_t> keys(count, queue), sorted(count, queue);
   const Scratch<std::int64_t> counts(lists, queue);
   std::int32_t* const places = data<std::int32_t>(routing.places);
@@ -168,7 +169,7 @@ void number_rows(const RoutingRule& rule, std::int64_t leaf, Routing& routing, c
       static_cast<const std::int32_t*>(places));
   sort_upper(keys.get(), count, bits_of(experts), sorted.get(), queue);
   launch(number, {quotient_up(count, threads), threads}, queue, sorted.get(), count, experts, places);
-  launch(count_rows, {quotient_up(lists, threads), threads}, queue, sorted.get(), count, experts, leaves, leaf * rule.chosen,
+  launch(count_rows, {quotient_up(lists, threads), threads}, queue, sorted.get(), count, experts, leaves, all, rule.chosen,
          counts.get());
   routing.counts.resize(static_cast<std::size_t>(lists));
   check(cudaMemcpyAsync(routing.counts.data(), counts.get(), routing.counts.size() * sizeof(std::int64_t), cudaMemcpyDefault,
@@ -178,13 +179,13 @@ void number_rows(const RoutingRule& rule, std::int64_t leaf, Routing& routing, c
 
 }  // namespace
 
-void route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std::span<const std::int32_t> forced,
+void route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
            Routing& routing, const Queue& queue) {
   const TokenRule token_rule(rule);
   const std::int64_t tokens = logits.dim(0);
   std::int32_t *const chosen = data<std::int32_t>(routing.chosen), *const places = data<std::int32_t>(routing.places);
   if (tokens == 0) {
-    routing.counts.assign(static_cast<std::size_t>(rule.experts * quotient_up(tokens, leaf)), 0);
+    routing.counts.assign(static_cast<std::size_t>(rule.experts * leaves.count(tokens)), 0);
     return;
   }
   for (std::int64_t first = 0; !forced.empty() && first < tokens * rule.chosen; first += std::ssize(forced))
@@ -198,7 +199,7 @@ void route(const Tensor& logits, const RoutingRule& rule, std::int64_t leaf, std
            ranks ? ranks->get() : nullptr);
     if (ranks) drop<T>(rule, routing, ranks->get(), queue);
   });
-  number_rows(rule, leaf, routing, queue);
+  number_rows(rule, leaves, routing, queue);
 }
 
 }  // namespace chorale::cuda

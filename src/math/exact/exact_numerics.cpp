@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "src/math/attention_tiles.hpp"
 #include "src/math/exact/chains.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
@@ -86,11 +87,9 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite
   if (all_real({&partial, &y})) kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
 }
 
-void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
+void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                               const Queue& queue) {
-  const std::int64_t tokens = x.dim(0);
-  require(leaf > 0 && tokens % leaf == 0, "{} tokens are not a multiple of the leaf size {}", tokens, leaf);
-  add_outer_by_leaves(x, dy, equal_blocks(tokens, leaf), dw, site, queue);
+  add_outer_by_leaves(x, dy, leaves.sizes(x.dim(0)), dw, site, queue);
 }
 
 void ExactNumerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves,
@@ -138,6 +137,17 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor
   require_values(dy, "dy");
   require_sums(table, "the table");
   if (all_real({&ids, &dy, &table})) kernels_->add_rows(ids, first, dy, table, site, queue);
+}
+
+void ExactNumerics::attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                       const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                                       const Queue& queue) {
+  attention::check(in, dout, out, lse, dqkv, dkeys, DType::i64);
+  require(leaf > 0, "a leaf must have at least one query, not {}", leaf);
+  require_values(in.qkv, "qkv");
+  if (in.qkv.phantom()) return queue.note(Work::attention, attention::backward_flops(in));
+  if (all_real({&in.qkv, &dout, &out, &lse, &dqkv, &dkeys.tensor}))
+    kernels_->attention_backward(in, dout, out, lse, dqkv, dkeys, leaf, site, queue);
 }
 
 void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,

@@ -28,7 +28,7 @@ class ExactNumerics final : public Numerics {
   void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, SumSite& site,
                        const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) override;
-  void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
+  void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                  const Queue& queue) override;
   void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                            SumSite& site, const Queue& queue) override;
@@ -38,6 +38,9 @@ class ExactNumerics final : public Numerics {
                           const Tensor* dshift, SumSite& site, const Queue& queue) override;
   void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                 const Queue& queue) override;
+  void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                          const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                          const Queue& queue) override;
   void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                         const Queue& queue) override;
   void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) override;

@@ -12,6 +12,11 @@ class HostKernels final : public Kernels {
                   SumSite& site, const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
 
+  // attention.cpp
+  void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                          const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                          const Queue& queue) override;
+
   // sums.cpp
   void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) override;
   void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,

@@ -34,6 +34,10 @@ class Kernels {
   // are their lengths, none of them 0.
   virtual void sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
                           SumSite& site, const Queue& queue) = 0;
+  // `dkeys` are sums, to which this adds.
+  virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                  const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
+                                  const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
 
   // As in Numerics.

@@ -162,11 +162,12 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
     const Tensor qkv = on_device({rows, shape.columns()}, type), dqkv = gpu.empty(qkv.shape(), type);
     const Tensor out = gpu.empty({rows, shape.heads() * width}, type), dout = on_device(out.shape(), type);
     const Tensor lse = gpu.empty({rows, shape.heads()}, DType::f32);
+    const AttentionInput in = whole_sequences(qkv, shape, none);
     // Only operations below the diagonal count, half of the full products. By convention, the gradient counts 5/2 as many.
     const double operations = 2.0 * static_cast<double>(rows * sequence * shape.heads() * width);
     bench.print(fmt::format("attention {}×{}", heads, width), operations, peak, "GFLOP/s",
-                [&] { attention_forward(qkv, shape, none, out, lse, queue); });
+                [&] { attention_forward(in, out, lse, queue); });
     bench.print("  its gradient", 2.5 * operations, peak, "GFLOP/s",
-                [&] { attention_backward(dout, qkv, out, lse, shape, none, dqkv, queue); });
+                [&] { attention_backward(in, dout, out, lse, dqkv, in.keys.in(dqkv), queue); });
   }
 }

@@ -1,0 +1,64 @@
+#include "layers/attention_scheme.hpp"
+
+#include "src/math/heads.hpp"
+
+namespace chorale {
+namespace {
+
+void copy_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, bool back, const Queue& queue) {
+  copy_heads(qkv, {shape.groups, shape.queries + 2, shape.queries, 2, shape.width}, keys.view({-1, shape.width}), back,
+             queue);
+}
+
+}  // namespace
+
+void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue) {
+  copy_keys(qkv, shape, keys, false, queue);
+}
+
+void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue) {
+  copy_keys(qkv, shape, keys, true, queue);
+}
+
+const AttentionScheme& AttentionScheme::alone() {
+  static const AttentionScheme scheme;
+  return scheme;
+}
+
+Tensor AttentionScheme::forward(const Tensor& qkv, const AttentionCall& call, Context& context) const {
+  const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
+  const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
+  attention_forward(whole_sequences(qkv, call.shape, call.dropout), out, lse, context.queue);
+  if (context.tape)
+    for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
+  return out;
+}
+
+// Fast numerics writes the gradients of keys and values beside those of the queries. Exact numerics has integer sums of them
+// first.
+Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, Context& context) const {
+  const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
+  const Tensor dqkv = context.tensor(qkv.shape());
+  const AttentionInput in = whole_sequences(qkv, call.shape, call.dropout);
+  const DType partial = context.numerics.partial_type(context.compute);
+  if (partial == context.compute) {
+    context.numerics.attention_backward(in, dout, out, lse, dqkv, in.keys.in(dqkv), context.leaves().length, call.keys,
+                                        context.queue);
+    return dqkv;
+  }
+  const AttentionShape& shape = call.shape;
+  const Tensor sums = context.typed({qkv.dim(0), shape.key_columns()}, partial, Category::workspace);
+  clear(sums);
+  const KeyRows apart = keys_alone(sums, shape, qkv.dim(0) / context.tokens.tokens, context.tokens.tokens);
+  context.numerics.attention_backward(in, dout, out, lse, dqkv, apart, context.leaves().length, call.keys, context.queue);
+  put_keys(context.settled(sums, call.keys), shape, dqkv, context.queue);
+  return dqkv;
+}
+
+Keeps AttentionScheme::keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const {
+  return {.input = rows * shape.columns() * size_of(context.compute),
+          .inside = rows * shape.heads() * size_of(context.statistics()),
+          .output = rows * shape.heads() * shape.width * size_of(context.compute)};
+}
+
+}  // namespace chorale

@@ -1,0 +1,35 @@
+// How ranks that divide the tokens of a sequence attend to each other's keys. The layer of attention calls these functions
+// without knowing what they do. These defaults are for a rank that has whole sequences; the schemes of parallel/context
+// override them.
+//
+//   qkv of this rank's tokens ── forward ──▶ out of this rank's tokens          dout ── backward ──▶ dqkv
+//
+// A scheme keeps on the tape what its backward pass needs.
+#pragma once
+#include "layers/layer.hpp"
+#include "src/math/attention.hpp"
+
+namespace chorale {
+
+// One layer's attention, apart from its input.
+struct AttentionCall {
+  const AttentionShape& shape;
+  const Dropout& dropout;
+  SumSite& keys;  // sums of the gradients of keys and values
+};
+
+class AttentionScheme {
+ public:
+  virtual ~AttentionScheme() = default;
+  virtual Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const;
+  virtual Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const;
+  virtual Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const;
+
+  static const AttentionScheme& alone();
+};
+
+// Copies the keys and values of qkv to the rows of a tensor of their own, or back.
+void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue);
+void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue);
+
+}  // namespace chorale
