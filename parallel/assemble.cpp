@@ -16,6 +16,10 @@ void check(const TrainingOptions& o, const Layout& layout) {
         fmt::format("global-batch-size {} is not a multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
         fmt::format("try --global-batch-size {}", (o.global_batch / whole + 1) * whole));
   }
+  if (layout.context_ranks() > 1 && o.numerics == "exact" && !context_scheme_named(o.context.scheme).exact)
+    usage_error("exact numerics need a scheme of context parallelism with the bits of one rank",
+                fmt::format("{} merges partial sums of floats", o.context.scheme),
+                "use --context-scheme gather, or --numerics fast");
   if (o.reducer == "naive" && layout.zero > 0)
     usage_error("the naive reducer does not work with ZeRO", fmt::format("the layout is {}", to_string(layout)),
                 "leave out --reducer, or use a layout without ZeRO");
@@ -23,11 +27,13 @@ void check(const TrainingOptions& o, const Layout& layout) {
     usage_error("--partition-activations needs full recomputation and several tensor ranks",
                 layout.shards() == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
                 "leave out --partition-activations, or give --recompute full and a layout with tp");
-  if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.shards() != 0)
-    usage_error("the kept activations cannot be split evenly among the tensor ranks",
-                fmt::format("micro-batch-size {} × seq-length {} is not a multiple of {}", o.micro_batch, o.shape.sequence,
-                            layout.shards()),
-                "choose another micro-batch, or leave out --partition-activations");
+  const TokenCut cut(o.shape.sequence, layout.context_ranks(), o.context.cut);
+  for (std::int64_t rank = 0; rank < cut.ranks() && o.partition_activations; ++rank)
+    if (o.micro_batch * cut.tokens(rank) % layout.shards() != 0)
+      usage_error("the kept activations cannot be split evenly among the tensor ranks",
+                  fmt::format("micro-batch-size {} × {} tokens is not a multiple of {}", o.micro_batch, cut.tokens(rank),
+                              layout.shards()),
+                  "choose another micro-batch, or leave out --partition-activations");
   if (!o.masters && o.compute != DType::bf16)
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"

@@ -36,6 +36,15 @@ const AxisTable& all_axes() {
        .flag = "pipeline stages; 0: as the layout says",
        .coordinate = "pipeline stage",
        .megatron = "pipeline-model-parallel-size"},
+      {.name = "cp",
+       .noun = "context",
+       .divides = Divides::tokens,
+       .depth = 2,
+       .grids = dense_grid,
+       .zero = true,
+       .flag = "context-parallel ranks, which divide the tokens of each sequence; 0: as the layout says",
+       .coordinate = "index among the ranks that divide a sequence",
+       .megatron = "context-parallel-size"},
       {.name = "ep",
        .noun = "expert",
        .divides = Divides::experts,
@@ -74,21 +83,22 @@ AxisOrder parse_order(const AxisTable& table, std::string_view text, char separa
   return order;
 }
 
-// An axis of only the expert grid divides an axis of only the dense grid, the nearest one further out, and moves with it.
+// Axes of only one grid stay together: those that the order does not name move with the innermost of those that it names.
 std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order) {
   std::array<int, most_axes> places{}, depths{};
   std::vector<int> exchanged;
   for (std::size_t row = 0; row < table.size(); ++row) places[row] = table[row].depth;
   for (const std::string& name : order) exchanged.push_back(table[row_of(table, name)].depth);
   std::ranges::sort(exchanged);
-  for (std::size_t i = 0; i < order.size(); ++i) places[row_of(table, order[i])] = exchanged[i];
+  int together = -1;  // the place of axes of one grid, if the order names any of them
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t row = row_of(table, order[i]);
+    places[row] = exchanged[i];
+    if (table[row].grids != both_grids) together = exchanged[i];
+  }
   for (std::size_t row = 0; row < table.size(); ++row) {
-    std::size_t divided = row;
-    for (std::size_t other = 0; other < table.size() && table[row].grids == expert_grid; ++other)
-      if (table[other].grids == dense_grid && table[other].depth <= table[row].depth &&
-          (divided == row || table[other].depth > table[divided].depth))
-        divided = other;
-    depths[row] = places[divided] * static_cast<int>(most_axes) + table[row].depth;
+    const bool moves = together >= 0 && table[row].grids != both_grids && !std::ranges::count(order, table[row].name);
+    depths[row] = (moves ? together : places[row]) * static_cast<int>(most_axes) + table[row].depth;
   }
   return depths;
 }

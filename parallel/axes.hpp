@@ -7,7 +7,7 @@
 // one grid or to both; in either grid, the product of the axis sizes is the number of ranks.
 //
 //                outermost                  innermost
-//   dense        pp         dp              tp             dp = edp · ep
+//   dense        pp         dp       cp     tp             dp · cp = edp · ep
 //   experts      pp         edp      ep     tp
 //   depth        0          1        2      3
 //
@@ -16,8 +16,8 @@
 // groups.
 //
 // The usual order of the axes is that of their depths. An AxisOrder states another one: it names axes from the outermost to
-// the innermost. These exchange their places among themselves, and all others keep theirs: tp,pp means tp,dp,pp. The axes
-// ep and edp move with dp.
+// the innermost. These exchange their places among themselves. The others keep theirs: tp,pp means tp,dp,cp,pp. But axes
+// of only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,tp,dp,cp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace chorale {
 
-// The quantity that the ranks along an axis divide among themselves. No row divides tokens yet.
+// The quantity that the ranks along an axis divide among themselves.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };
@@ -72,7 +72,7 @@ AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belon
 AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);  // the axes that divide `what`
 // The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
 unsigned grid_of(const AxisTable& table, AxisSet cut);
-// The axes that divide the batch or its tokens (no row does the latter yet). Along such an axis, the ranks hold copies of a
+// The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a
 // parameter and sum its gradient, unless the axis cuts the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
 AxisSet sharding(const AxisTable& table);  // the axes along which ZeRO shards

@@ -111,6 +111,16 @@ Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
   return sizes;
 }
 
+void Axis::run_uneven(TensorCall call, const std::vector<std::int64_t>& rows) {
+  require(std::ssize(rows) == size_, "{} numbers of rows were given for {} ranks", rows.size(), size_);
+  const Shape& shape = call.from.shape();
+  const std::int64_t width = elements_of(Shape(shape.begin() + 1, shape.end()));
+  std::vector<std::int64_t> counts;
+  for (const std::int64_t number : rows) counts.push_back(number * width);
+  if (std::ranges::adjacent_find(counts, std::ranges::not_equal_to{}) != counts.end()) call.counts = counts;
+  run(call);
+}
+
 // In an all_to_all, a rank without rows still takes part, because all ranks of a group make the same calls. If no rank has a
 // row, the call is counted but not made. So the number of calls does not depend on the routing of experts.
 bool Axis::done_alone(const Call& call) {

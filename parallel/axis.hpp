@@ -96,6 +96,13 @@ class Axis {
   Pending start_all_gather(const Tensor& block, const Tensor& output) {
     return start({Collective::all_gather, block, output});
   }
+  // With `rows`, the block of rank r has rows[r] rows. Equal blocks need no `rows`.
+  void reduce_scatter(const Tensor& input, const Tensor& block, const std::vector<std::int64_t>& rows) {
+    run_uneven({Collective::reduce_scatter, input, block}, rows);
+  }
+  void all_gather(const Tensor& block, const Tensor& output, const std::vector<std::int64_t>& rows) {
+    run_uneven({Collective::all_gather, block, output}, rows);
+  }
   // `input` has the rows for rank 0, then those for rank 1, and so on; `output` gets the rows from rank 0, then those from
   // rank 1, and so on. All ranks pass the same `rows`, also a rank that neither sends nor receives a row.
   void all_to_all(const Tensor& input, const Tensor& output, const RowsBetween& rows) {
@@ -131,6 +138,7 @@ class Axis {
     const Tensor &from, &to;
   };
   void run(const TensorCall& call);
+  void run_uneven(TensorCall call, const std::vector<std::int64_t>& rows);
   Pending start(const TensorCall& call);
   // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
   // Returns false for all other calls.

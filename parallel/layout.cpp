@@ -154,6 +154,21 @@ bool Layout::has_usual_order() const {
   return outwards_in() == usual.outwards_in();
 }
 
+// Axes of both grids must have as many ranks inside them in one grid as in the other.
+bool Layout::grids_agree() const {
+  const std::array<int, most_axes> depths = depths_of(*axes, order);
+  const auto ranks_inside = [&](std::size_t row, unsigned grid) {
+    AxisSet inside = axes_of(*axes, grid);
+    for (std::size_t other = 0; other < axes->size(); ++other)
+      if (depths[other] <= depths[row]) inside &= ~(1U << other);
+    return along(inside);
+  };
+  for (std::size_t row = 0; row < axes->size() && grids() == both_grids; ++row)
+    if ((*axes)[row].grids == both_grids && size(row) > 1 && ranks_inside(row, dense_grid) != ranks_inside(row, expert_grid))
+      return false;
+  return true;
+}
+
 std::int64_t& Layout::operator[](std::string_view axis) {
   const std::size_t row = row_of(*axes, axis);
   require(!(*axes)[row].follows(), "the size of {} follows from those of other axes", axis);
@@ -204,7 +219,7 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
   for (Layout layout : shapes_of(limits))
     for (const bool sequence : {false, true})
       for (const int zero :
-           layout.replicas() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one replica
+           layout.copies() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one copy
         layout.sequence = sequence, layout.zero = zero;
         if ((!sequence || layout.shards() > 1) && fits(layout, limits)) all.push_back(layout);
       }

@@ -12,6 +12,7 @@
 
 #include "layers/shape.hpp"
 #include "parallel/axes.hpp"
+#include "parallel/context/cut.hpp"
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale {
@@ -35,6 +36,8 @@ struct Layout {
   std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
   std::int64_t replicas() const { return along(dividing(*axes, Divides::batch)); }
   std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }
+  std::int64_t context_ranks() const { return along(dividing(*axes, Divides::tokens)); }
+  std::int64_t copies() const { return along(holding_copies(*axes, dense_grid)); }  // of a dense layer's shard
   std::int64_t stages() const { return along(dividing(*axes, Divides::layers)); }
   std::int64_t expert_ranks() const { return along(dividing(*axes, Divides::experts, expert_grid)); }
   // Without expert ranks, the axes of only the expert grid have no groups: their groups would be those of the dense grid.
@@ -44,6 +47,8 @@ struct Layout {
   // The axes with more than one rank, from the outermost to the innermost.
   AxisOrder outwards_in() const;
   bool has_usual_order() const;
+  // Whether the ranks that edp and ep divide are those that dp and cp divide. False if the order puts tp between dp and cp.
+  bool grids_agree() const;
   bool operator==(const Layout& other) const;  // the places of axes with one rank do not count
 };
 
@@ -63,6 +68,7 @@ struct LayoutLimits {
   std::int64_t world = 1, global_batch = 1,
                micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's whole part of the batch
   const AxisTable* axes = &all_axes();
+  ContextOptions context = {};  // how ranks divide the tokens of a sequence
 };
 
 // Throws a usage error if the layout does not fit. The error suggests the nearest layouts of the same number of ranks

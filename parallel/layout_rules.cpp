@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "layers/context.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -25,8 +26,10 @@ AxisSet dense_axes(const Layout& l, bool with_rest = true) {
   return set;
 }
 
+// Axes of size 1 are not mentioned.
 std::string world_of(const Layout& l, std::int64_t world) {
-  return fmt::format("world {} / ({})", world, sizes_in_words(l, dense_axes(l, false), " × "));
+  const std::string others = sizes_in_words(l, l.divided(dense_axes(l, false)), " × ");
+  return others.empty() ? fmt::format("world {}", world) : fmt::format("world {} / ({})", world, others);
 }
 
 MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
@@ -38,9 +41,9 @@ MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
                               sizes_in_words(l, dense_axes(l) | dividing(*l.axes, Divides::experts, expert_grid), ", "),
                               l.chunks, l.zero)};
   if (l.ranks() != limits.world)
-    return Misfit{
-        "the layout needs another number of ranks",
-        fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, dense_axes(l), " × "), l.ranks(), limits.world)};
+    return Misfit{"the layout needs another number of ranks",
+                  fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, l.divided(dense_axes(l)), " × "), l.ranks(),
+                              limits.world)};
   return {};
 }
 
@@ -75,7 +78,20 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
 }
 
 MaybeMisfit check_experts(const Layout& l, const LayoutLimits& limits) {
+  if (!l.grids_agree())
+    return Misfit{"with expert ranks, no other axis may be between dp and cp",
+                  fmt::format("the order is {}, expert {}", join(l.order, ","), l.expert_ranks())};
   const std::int64_t ranks = l.expert_ranks(), experts = limits.shape.experts.count;
+  const Experts& e = limits.shape.experts;
+  // A rank routes its own tokens without those of the rest of the sequence.
+  if (l.context_ranks() > 1 && experts > 0)
+    for (const auto& [needs_sequence, why] :
+         {std::pair{e.forced(), "routing " + e.routing},
+          {e.capacity > 0, fmt::format("moe-expert-capacity-factor {}", e.capacity)},
+          {e.balance > 0 && e.balancing == "seq_aux_loss", fmt::format("moe-aux-loss-coeff {} by sequence", e.balance)}})
+      if (needs_sequence)
+        return Misfit{"this routing needs whole sequences, which context ranks do not have",
+                      fmt::format("{}, context {}", why, l.context_ranks())};
   if (ranks == 1 || (experts > 0 && experts % ranks == 0)) return {};
   if (experts == 0)
     return Misfit{"only a model with experts can divide them among ranks", fmt::format("num-experts 0, expert {}", ranks)};
@@ -116,17 +132,43 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
 }
 
-// Runs after check_batch, because it may divide the batch by the number of replicas.
+MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
+  const std::int64_t ranks = l.context_ranks(), sequence = limits.shape.sequence;
+  if (ranks == 1) return {};
+  const ModelShape& s = limits.shape;
+  if (limits.context.scheme == "ulysses" && s.groups % (ranks * l.shards()) != 0)
+    return Misfit{
+        "the context ranks do not divide the key-value heads, as the scheme ulysses needs",
+        fmt::format("num-query-groups {} is not a multiple of context {} × tensor {}", s.groups, ranks, l.shards())};
+  const CutRow& cut = token_cut_named(limits.context.cut);
+  const std::int64_t length = Context::leaf_of(sequence), blocks = (sequence + length - 1) / length;
+  if (blocks >= ranks * cut.blocks_per_rank) {
+    // Ranks that exchange experts' rows tell each other how many come from each block, in lists of one length.
+    if (l.expert_ranks() > 1 && blocks % ranks != 0)
+      return Misfit{
+          "with expert ranks, the context ranks need equal numbers of blocks",
+          fmt::format("seq-length {} is {} blocks of {}, not a multiple of context {}", sequence, blocks, length, ranks)};
+    return {};
+  }
+  return Misfit{"the sequence has too few blocks for the context ranks",
+                fmt::format("seq-length {} is {} blocks of {}; context {} needs {} with --context-cut {}", sequence, blocks,
+                            length, ranks, ranks * cut.blocks_per_rank, cut.name)};
+}
+
+// Runs after check_batch and check_context, because it may divide the batch by the number of replicas.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
     return Misfit{"sequence parallelism divides tokens among tensor ranks", "tensor is 1: there is only one tensor rank"};
   const std::int64_t share = l.stages() > 1 ? 1 : limits.global_batch / l.replicas();
   const std::int64_t micro = limits.micro_batch > 0 ? limits.micro_batch : share;
-  if (micro * limits.shape.sequence % l.shards() != 0)
-    return Misfit{"sequence parallelism cannot split the tokens evenly",
-                  fmt::format("micro-batch-size {} × seq-length {} = {} tokens are not a multiple of tensor {}", micro,
-                              limits.shape.sequence, micro * limits.shape.sequence, l.shards())};
+  const TokenCut cut(limits.shape.sequence, l.context_ranks(), limits.context.cut);
+  for (std::int64_t rank = 0; rank < cut.ranks(); ++rank)
+    if (const std::int64_t tokens = cut.tokens(rank); micro * tokens % l.shards() != 0)
+      return Misfit{"sequence parallelism cannot split the tokens evenly",
+                    fmt::format("micro-batch-size {} × {} {} = {} tokens are not a multiple of tensor {}", micro,
+                                cut.ranks() > 1 ? fmt::format("tokens of context rank {},", rank) : "seq-length", tokens,
+                                micro * tokens, l.shards())};
   return {};
 }
 
@@ -145,9 +187,10 @@ MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
     if (!axis.follows())
       return Misfit{"the layout does not divide the number of ranks",
                     fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world))};
-    return Misfit{"the expert ranks do not divide the replicas",
-                  fmt::format("{} is not a multiple of {}", sizes_in_words(l, dividing(*l.axes, Divides::batch), " × "),
-                              sizes_in_words(l, experts, " × "))};
+    return Misfit{
+        "the expert ranks do not divide the replicas",
+        fmt::format("{} is not a multiple of {}", sizes_in_words(l, l.divided(holding_copies(*l.axes, dense_grid)), " × "),
+                    sizes_in_words(l, experts, " × "))};
   }
   return {};
 }
@@ -155,7 +198,7 @@ MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
 // The first check must be that of the world, and check_batch must precede those that divide the batch.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   for (const auto check :
-       {check_world, check_heads, check_experts, check_stages, check_batch, check_schedule, check_sequence})
+       {check_world, check_heads, check_experts, check_stages, check_batch, check_schedule, check_context, check_sequence})
     if (MaybeMisfit misfit = check(layout, limits)) return misfit;
   return {};
 }

@@ -99,12 +99,15 @@ std::vector<RankGroup> groups_of(const Layout& layout) {
   return groups;
 }
 
-int rank_of_stage(const Layout& l, std::int64_t stage, bool last_shard) {
+int rank_of_stage(const Layout& l, std::int64_t stage, bool last_shard, std::int64_t context_rank) {
   const AxisSet layers = dividing(*l.axes, Divides::layers), width = dividing(*l.axes, Divides::width);
+  const AxisSet tokens = dividing(*l.axes, Divides::tokens);
   std::int64_t rank = 0;
-  for (const std::size_t row : inwards(l, layers | width) | std::views::reverse)
+  for (const std::size_t row : inwards(l, layers | width | tokens) | std::views::reverse)
     if (contains(layers, row))
       rank += std::exchange(stage, stage / l.sizes[row]) % l.sizes[row] * stride_of(l, row);
+    else if (contains(tokens, row))
+      rank += std::exchange(context_rank, context_rank / l.sizes[row]) % l.sizes[row] * stride_of(l, row);
     else if (last_shard)
       rank += (l.sizes[row] - 1) * stride_of(l, row);
   return static_cast<int>(rank);
@@ -250,6 +253,7 @@ void Mesh::make(const MakeGroup& make_group) {
   data_ = &along(dividing(*layout_.axes, Divides::batch));
   tensor_ = &along(dividing(*layout_.axes, Divides::width));
   pipeline_ = &along(dividing(*layout_.axes, Divides::layers));
+  context_ = &along(dividing(*layout_.axes, Divides::tokens));
 }
 
 Axis& Mesh::along(AxisSet axes) const {

@@ -68,7 +68,7 @@ struct RankGroup {
 std::vector<RankGroup> groups_of(const Layout& layout);
 // The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
 // first: its shard may be larger.
-int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false);
+int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false, std::int64_t context_rank = 0);
 std::int64_t stage_of(const Layout& layout, std::int64_t rank);  // the pipeline stage of a rank
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
@@ -91,6 +91,7 @@ class Mesh {
   Axis& data() const { return *data_; }          // divides the batch
   Axis& tensor() const { return *tensor_; }      // divides the width of a layer
   Axis& pipeline() const { return *pipeline_; }  // divides the layers
+  Axis& context() const { return *context_; }    // divides the tokens of a sequence
   Axis& ends() const { return *ends_; }          // the stages of end_stages(); on other stages, a group of size 1
   Axis& world() const { return *world_; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
@@ -110,7 +111,7 @@ class Mesh {
   std::vector<std::unique_ptr<Axis>> groups_;
   std::vector<AxisSet> sets_;    // the axes of each group
   std::unique_ptr<Axis> alone_;  // the group of this rank only
-  Axis *data_ = nullptr, *tensor_ = nullptr, *pipeline_ = nullptr, *ends_ = nullptr, *world_ = nullptr;
+  Axis *data_ = nullptr, *tensor_ = nullptr, *pipeline_ = nullptr, *context_ = nullptr, *ends_ = nullptr, *world_ = nullptr;
 };
 
 Accounts accounts_of(const Mesh& mesh);

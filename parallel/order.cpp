@@ -31,6 +31,8 @@ std::vector<AxisOrder> orders_of(const Layout& layout) {
   do {
     AxisOrder& order = orders.emplace_back();
     for (const std::size_t place : places) order.push_back(names[place]);
+    usual.order = order.size() > 1 ? order : AxisOrder{};
+    if (!usual.grids_agree()) orders.pop_back();
   } while (std::ranges::next_permutation(places).found);
   return orders;
 }

@@ -14,7 +14,8 @@
 
 namespace chorale {
 
-std::vector<AxisOrder> orders_of(const Layout& layout);  // of all axes with more than one rank; the usual order is the first
+// The legal orders of all axes with more than one rank; the usual order is the first.
+std::vector<AxisOrder> orders_of(const Layout& layout);
 
 // The bytes that one rank of a group sends to the next rank in a step. The key is the group's name ("dp", "ends"). Any other
 // unit of cost may take the place of bytes.

@@ -10,10 +10,11 @@
 namespace chorale {
 namespace {
 
-// In the forward pass, a matrix product costs 2 flops per matrix element and token. In the backward pass, its two
-// gradients cost 4. Causal attention reads half the sequence on average.
-double flops_per_token(const Training& training) {
-  const ModelShape& shape = training.options().shape;
+// In the forward pass, a matrix product costs 2 flops per matrix element and token, and attention 4 per element of a query
+// and key that it sees. In the backward pass, their gradients cost twice as much.
+double flops_per_sample(const Training& training) {
+  const std::int64_t context = training.mesh().context().rank();
+  const auto tokens = static_cast<double>(training.cut().tokens(context));
   const Layout& layout = training.mesh().layout();
   const AxisSet width = dividing(*layout.axes, Divides::width);
   const AxisSet experts = dividing(*layout.axes, Divides::experts, expert_grid);
@@ -23,8 +24,8 @@ double flops_per_token(const Training& training) {
     const AxisSet cut = set_of(*layout.axes, p->cut_by);
     const auto sharers = static_cast<double>(layout.along(width & ~cut));
     const auto sources = static_cast<double>(layout.along(experts & cut));  // an expert takes the tokens of all of them
-    if (p->multiplies) flops += 6.0 * p->active * sources * static_cast<double>(elements_of(local)) / sharers;
-    if (p->after_attention) flops += 6.0 * static_cast<double>(shape.sequence * local[0]);
+    if (p->multiplies) flops += 6.0 * tokens * p->active * sources * static_cast<double>(elements_of(local)) / sharers;
+    if (p->after_attention) flops += 12.0 * training.cut().pairs(context) * static_cast<double>(local[0]);
   }
   return flops;
 }
@@ -76,7 +77,7 @@ TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
 }
 
 RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
-  return plan_rank({.options = options, .layout = layout}, rank_of_stage(layout, stage, true));
+  return plan_rank({.options = options, .layout = layout}, fullest_rank(options, layout, stage));
 }
 
 // The index of the stage that needs the most memory, and the plan of its rank.
@@ -101,7 +102,7 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
 // A lower bound on a rank's bytes, computed without a plan: an equal share of weights and gradients, as if all were those of
 // experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t replicas = layout.zero == 3 ? layout.replicas() : layout.expert_ranks();
+  const std::int64_t replicas = layout.zero == 3 ? layout.copies() : layout.expert_ranks();
   const std::int64_t sharers = layout.shards() * layout.stages() * replicas;
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
@@ -110,7 +111,7 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
 // then all others.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
-  for (Layout more = asked; asked.replicas() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
+  for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
   for (const Layout& other : all_layouts(limits))
     if (other.sizes != asked.sizes) layouts.push_back(other);
   layouts.resize(std::min<std::size_t>(layouts.size(), 32));
@@ -120,7 +121,7 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
 // All layouts, each with the ZeRO stage that needs the least memory.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
   std::vector<Layout> layouts = all_layouts(limits);
-  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.replicas() > 1 ? 3 : 0); });
+  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.copies() > 1 ? 3 : 0); });
   return layouts;
 }
 
@@ -163,8 +164,16 @@ RankPlan observed(const Training& training) {
   plan.peak_bytes = ledger.total_peak();
   plan.axes = accounts_of(training.mesh());
   const std::int64_t share = training.options().global_batch / training.mesh().data().size();
-  plan.flops = flops_per_token(training) * static_cast<double>(share * training.options().shape.sequence);
+  plan.flops = flops_per_sample(training) * static_cast<double>(share);
   return plan;
+}
+
+int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
+  const TokenCut cut(options.shape.sequence, layout.context_ranks(), options.context.cut);
+  std::int64_t fullest = 0;
+  for (std::int64_t rank = 1; rank < cut.ranks(); ++rank)
+    if (cut.tokens(rank) > cut.tokens(fullest)) fullest = rank;
+  return rank_of_stage(layout, stage, true, fullest);
 }
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }

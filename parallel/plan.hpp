@@ -44,6 +44,8 @@ struct RankPlan {
   double flops = 0;
 };
 
+// The rank of a stage that needs the most memory: it has the largest shard, and the most tokens.
+int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
 Script script_of(const PlanRequest& request, int rank);

@@ -24,6 +24,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
       exchange_(exchange_of(mesh_, options.exchange)),
+      cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
+      attention_(context_scheme_of(mesh_, options.context, cut_)),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
@@ -44,9 +46,22 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
-  const std::int64_t sequence = options_.shape.sequence, rows = samples * sequence;
+  const std::int64_t here = mesh_.context().rank(), tokens = tokens_here(), rows = samples * tokens;
   Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
-  context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
+  context.tokens = {.first_sample = first_sample,
+                    .sequence = options_.shape.sequence,
+                    .first_token = cut_.runs(here).front().first,
+                    .tokens = tokens};
+  if (!cut_.consecutive()) {
+    context.places = context.typed({rows}, DType::i32, Category::data);
+    context.tokens.places = static_cast<const std::int32_t*>(context.places.slice().data);
+    if (!context.places.phantom())
+      with_values<std::int32_t>(context.places, Use::write, [&](std::span<std::int32_t> places) {
+        const std::vector<std::int64_t> all = cut_.places(here);
+        for (std::size_t row = 0; row < places.size(); ++row) places[row] = static_cast<std::int32_t>(all[row % all.size()]);
+      });
+  }
+  context.attention = attention_.get();
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
   context.balance = &balance_;
@@ -66,12 +81,18 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
   if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends())) {
-    const auto there = static_cast<std::size_t>(samples * options_.shape.sequence);
+    const auto sequence = static_cast<std::size_t>(options_.shape.sequence), there = static_cast<std::size_t>(samples);
+    std::vector<std::int32_t> all_inputs(there * sequence), all_targets(there * sequence);
+    if (samples > 0) read(cursor, samples, all_inputs, all_targets);
+    const std::vector<std::int64_t> places = cut_.places(mesh_.context().rank());
     with_values<std::int32_t>(batch->inputs, Use::write, [&](std::span<std::int32_t> inputs) {
       with_values<std::int32_t>(context.targets, Use::write, [&](std::span<std::int32_t> targets) {
-        if (samples > 0) read(cursor, samples, inputs.first(there), targets.first(there));
-        std::fill(inputs.begin() + static_cast<std::ptrdiff_t>(there), inputs.end(), 0);
-        std::fill(targets.begin() + static_cast<std::ptrdiff_t>(there), targets.end(), -1);
+        for (std::size_t row = 0; row < inputs.size(); ++row) {
+          const std::size_t sample = row / places.size();
+          const std::size_t from = sample * sequence + static_cast<std::size_t>(places[row % places.size()]);
+          inputs[row] = sample < there ? all_inputs[from] : 0;
+          targets[row] = sample < there ? all_targets[from] : -1;
+        }
         batch->targets = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
       });
     });
@@ -96,7 +117,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     prepare(*batch);
     return batch;
   };
-  const Shape message{boundary_->rows(micro * options_.shape.sequence), options_.shape.width};
+  const Shape message{boundary_->rows(micro * tokens_here()), options_.shape.width};
   return run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
 }
 
@@ -265,8 +286,9 @@ Keeps Training::declared() {
   one.boundary = boundary_.get();
   one.exchange = exchange_.get();
   one.tape = &tape;
-  one.tokens = {.sequence = options_.shape.sequence, .tokens = options_.shape.sequence};
-  return stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);
+  one.attention = attention_.get();
+  one.tokens = {.sequence = options_.shape.sequence, .tokens = tokens_here()};
+  return stage_.chunks()[0].keeps(options_.micro_batch * tokens_here(), one);
 }
 
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,

@@ -21,6 +21,7 @@
 #include "layers/optimizer.hpp"
 #include "layers/router_balance.hpp"
 #include "parallel/batch_totals.hpp"
+#include "parallel/context/context.hpp"
 #include "parallel/experts.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
@@ -50,6 +51,7 @@ struct TrainingOptions {
   std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   ExchangeOptions exchange = {};         // how rows travel to experts and back
+  ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   BuildModel build = {};                 // builds the model; empty: build_gpt
   Meter* meter = nullptr;                // of a plan: learns the work of the kernels
@@ -99,6 +101,7 @@ class Training {
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
+  const TokenCut& cut() const { return cut_; }
   const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
   const RouterBalance& balance() const { return balance_; }
   StepAccount& account() { return account_; }
@@ -119,6 +122,7 @@ class Training {
     double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
+  std::int64_t tokens_here() const { return cut_.tokens(mesh_.context().rank()); }  // of each sample
   Keeps declared();
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
   // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
@@ -141,6 +145,8 @@ class Training {
   std::unique_ptr<Numerics> numerics_;
   std::unique_ptr<ShardBoundary> boundary_;
   std::unique_ptr<ExpertExchange> exchange_;
+  TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks
+  std::unique_ptr<AttentionScheme> attention_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;
   std::unique_ptr<Buckets> buckets_;

@@ -50,7 +50,7 @@ struct StageCosts {
 };
 
 StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
-  const RankPlan plan = plan_rank(request, rank_of_stage(request.layout, stage, true));
+  const RankPlan plan = plan_rank(request, fullest_rank(request.options, request.layout, stage));
   const auto held = [&](Category c) { return plan.held[static_cast<std::size_t>(c)]; };
   return {plan.peak_bytes, held(Category::params) + held(Category::grads) + held(Category::optimizer), sent_by(plan)};
 }

@@ -17,7 +17,8 @@ namespace {
 bool is_all(const std::vector<std::string>& words) { return words == std::vector<std::string>{"all"}; }
 
 LayoutLimits limits_of(const Case& row) {
-  return {row.options.shape, row.layout.ranks(), row.options.global_batch, row.options.micro_batch};
+  return {row.options.shape,       row.layout.ranks(), row.options.global_batch,
+          row.options.micro_batch, &all_axes(),        row.options.context};
 }
 
 bool possible(const Case& row) { return fits(row.layout, limits_of(row)); }

@@ -29,7 +29,7 @@ class Flags {
   // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch size was
   // given, it stays 0 here, so that each layout that an error recommends gets its own default.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
-    return {options.shape, world, options.global_batch, micro_batch_};
+    return {options.shape, world, options.global_batch, micro_batch_, &all_axes(), options.context};
   }
   // The same limits before the layout is known. A global batch size of 0 fits any layout, because it will be computed from
   // the number of replicas.

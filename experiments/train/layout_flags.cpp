@@ -7,6 +7,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/advice.hpp"
+#include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -30,6 +31,13 @@ void require_known(const std::string& word, const std::string& part, const std::
 }
 
 // The backends that connect processes.
+template <class Row>
+std::vector<std::string> names_of_rows(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const Backend& backend : all_backends())
@@ -150,6 +158,15 @@ void LayoutFlags::declare(Options& o) {
         "while rows return from experts, compute the shared expert and weight gradients (overlapped), or wait (blocking)")
       .one_of({"overlapped", "blocking"})
       .only_where("ep", divides_experts);
+  const auto divides_tokens = [this] {
+    return all() || asked().context_ranks() > 1 ? "" : "the layout does not divide sequences";
+  };
+  o.add("context-scheme", context_.scheme, "how ranks that divide a sequence attend to each other's keys")
+      .one_of(names_of_rows(context_schemes()))
+      .only_where("cp", divides_tokens);
+  o.add("context-cut", context_.cut, "which tokens of a sequence such a rank has")
+      .one_of(names_of_rows(token_cuts()))
+      .only_where("cp", divides_tokens);
   o.add("partition-activations", partition_activations_,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
       .only_with("recompute", {"full"})
@@ -221,6 +238,7 @@ ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
+  options.context = context_;
   options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
 }

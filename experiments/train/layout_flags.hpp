@@ -52,6 +52,7 @@ class LayoutFlags {
   std::int64_t chunks_ = 0;                      // 0: from the layout word
   bool takes_all_ = false;
   std::string dispatch_ = "plain", combine_ = "overlapped";
+  ContextOptions context_;
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;

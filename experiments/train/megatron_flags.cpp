@@ -159,7 +159,7 @@ const Word flags[] = {
     same("use-distributed-optimizer"),
     same("num-virtual-stages-per-pipeline-rank", "virtual-stages"),
     refused("num-layers-per-virtual-pipeline-stage", "use --virtual-stages: layers / (stages × this value)"),
-    only("context-parallel-size", "1", "ranks do not split a sequence; --sequence-parallel shards activations"),
+    only("cp-comm-type", "all_gather", "use --context-scheme"),
     refused("distributed-backend", "use --backend auto, mpi, ucx, shm or nccl, or one per axis"),
     {"overlap-grad-reduce", Means::expects, "reducer", {{"true", "bucketed"}}, "remove --reducer naive"},
     nothing_to_say("overlap-param-gather", "the ZeRO stage decides when parameters are gathered"),

@@ -7,9 +7,13 @@
 namespace chorale {
 namespace {
 
+// Which sums exact numerics makes of which leaves. Version 2 sums gradients of keys and values by leaves too, and the last
+// leaf of a sequence may be short.
+constexpr std::int64_t version_of_sums = 2;
+
 std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
   if (o.numerics != "exact") return {};
-  return {{"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
+  return {{"version", version_of_sums}, {"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
 }
 
 // The rounding of exact numerics depends on these sizes, so they must be the same as when the checkpoint was saved.
@@ -21,6 +25,10 @@ void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options
                 fmt::format("{} was made with {} numerics, this run uses {}", path, saved.empty() ? "fast" : "exact",
                             options.numerics),
                 fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
+  if (!saved.empty() && !saved.contains("version"))
+    usage_error("the checkpoint was made by an older version of exact numerics, which rounds other sums",
+                fmt::format("{}: version 1, this program's {}", path, version_of_sums),
+                "continue it with the program that saved it, or begin with its weights: chorale export, then --load-hf");
   for (const auto& [key, value] : mine)
     if (const auto theirs = saved.find(key); theirs == saved.end() || theirs->second != value)
       usage_error(fmt::format("the checkpoint was made with another {}, which sets the rounding of exact numerics", key),

@@ -97,6 +97,6 @@ TEST_CASE("unknown axes, backends and algorithms are refused with the nearest na
   CHECK_THAT(refused({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
   CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}),
              says("bucket-size = 1048576 (command line); the ZeRO stage is 2"));
-  CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3 × pipeline 1)"));
+  CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3)"));
   CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("not a part of a layout"));
 }

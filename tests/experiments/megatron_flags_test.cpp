@@ -76,7 +76,7 @@ TEST_CASE("Megatron's flags that describe the model must agree with the model") 
   CHECK_THAT(refused({"--max-position-embeddings", "4096", "--seq-length", "2048"}),
              says("seq-length = 2048 (command line)"));
   CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("requires reducer = bucketed"));
-  CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; ranks do not split a sequence"));
+  CHECK_THAT(refused({"--cp-comm-type", "p2p"}), says("all_gather is accepted; use --context-scheme"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
   CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // Megatron-DeepSpeed's spelling
 }

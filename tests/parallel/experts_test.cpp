@@ -269,7 +269,8 @@ TEST_CASE("gradients of experts are summed along edp only, in buckets of their o
           test::Run run(request.options, std::move(mesh), memory);
           for (const ParameterPointer& p : run.training.parameters()) {
             const bool of_expert = p->name.find(".expert.") != p->name.npos;
-            if (p->summed_over != std::vector<std::string>{of_expert ? "edp" : "dp"})
+            using Names = std::vector<std::string>;
+            if (p->summed_over != (of_expert ? Names{"edp"} : Names{"dp", "cp"}))
               return fmt::format("the gradient of {} is summed over {}", p->name, p->summed_over);
           }
           clear_accounts(run.training.mesh());

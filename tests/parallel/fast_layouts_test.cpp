@@ -121,6 +121,40 @@ TEST_CASE("with fast numerics, every layout gives nearly the results of one rank
   }
 }
 
+// A sequence of 41 tokens has leaves of 4, the last of 1.
+TEST_CASE("every scheme and cut of context parallelism gives nearly the results of one rank", "[threads]") {
+  const auto options_of = [](const char* family, const Layout& layout) {
+    TrainingOptions options = test::options_for("fast", layout);
+    options.shape.sequence = 41, options.shape.family = family, options.shape.tied = options.shape.family == "gpt2";
+    return options;
+  };
+  for (const char* family : {"gpt2", "llama"}) {
+    const Expected expected = alone(options_of(family, {}));
+    for (const ContextScheme& scheme : context_schemes())
+      for (const CutRow& cut : token_cuts())
+        for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.cp5", "dp2.cp2.z2", "dp1.tp2.cp2", "dp1.pp2.cp2.z3"}) {
+          const Layout layout = parse_layout(word, 0);
+          INFO(family << ", " << word << ", " << scheme.name << ", " << cut.name);
+          TrainingOptions options = options_of(family, layout);
+          options.context = {scheme.name, cut.name};
+          if (!test::fits(options, layout)) continue;  // too few heads for ulysses
+          CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+                  return strays(options, std::move(mesh), memory, expected, 3);
+                }) == "");
+          if (std::string(word) != "dp1.cp3") continue;
+          options.compute = DType::bf16;
+          CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+                  test::Run run(options, std::move(mesh), memory);
+                  const StepResult first = run.training.step(run.read);
+                  return near(first.loss, expected.first.loss, 2e-2) &&
+                                 near(first.gradient_norm, expected.first.gradient_norm, 0.1)
+                             ? ""
+                             : fmt::format("loss {}, norm {}", first.loss, first.gradient_norm);
+                }) == "");
+        }
+  }
+}
+
 TrainingOptions with_experts(const Layout& layout) {
   TrainingOptions options = test::options_for("fast", layout);
   options.shape = test::small_moe(0.75);

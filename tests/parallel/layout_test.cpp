@@ -70,13 +70,13 @@ TEST_CASE("a word that is not a layout is refused, and the error suggests the ne
   CHECK_THAT(unread("dp2.tp2.dp2"), says("\"dp2\" is given twice"));
   CHECK_THAT(unread("gpipe.1f1b"), says("a second schedule"));
   CHECK_THAT(unread("dp2..tp2"), says("between two dots"));
-  CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3 × pipeline 1)") && says("try dp2.tp4, dp4.tp2"));
+  CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3)") && says("try dp2.tp4, dp4.tp2"));
 }
 
 TEST_CASE("a layout must use exactly the ranks of its world") {
   CHECK_THAT(unfit("dp3.tp2", limits_of("tiny", 8)),
-             says("data 3 × tensor 2 × pipeline 1 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.pp2"));
-  CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is not an integer"));
+             says("data 3 × tensor 2 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.cp2"));
+  CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3) is not an integer"));
   CHECK(fits(layout_of({0, 2, 1}), limits_of("tiny", 8)));
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("expert ranks are replicas that divide the experts") {
     INFO(to_string(each));
     CHECK(parse_layout(to_string(each), 4) == each);
     CHECK((each["ep"] == 1 || each["ep"] == 2));
-    divided += each["ep"] > 1;
+    divided += each["ep"] > 1 && each["cp"] == 1;
   }
   CHECK(divided == 4 + 2 * 4 + 4);  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2; each with ZeRO 0 to 3
 }
@@ -131,7 +131,7 @@ TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
   limits.micro_batch = 3;
   CHECK_THAT(unfit("tp2.sp", limits),
              says("micro-batch-size 3 × seq-length 25 = 75 tokens are not a multiple of tensor 2") &&
-                 says("try --micro-batch-size 2, or dp2 or dp1.pp2"));
+                 says("try --micro-batch-size 2, or dp2, dp1.cp2 or dp1.pp2"));
   limits.micro_batch = 0;  // all 24 sequences at once
   CHECK(fits(parse_layout("tp2.sp", 2), limits));
   limits.world = 4;
@@ -155,7 +155,7 @@ TEST_CASE("a batch must consist of whole micro-batches on every replica") {
   CHECK_THAT(
       unfit("dp4.tp2", limits),
       says("global-batch-size 24 must be a multiple of micro-batch-size 4 × data_parallel 4 = 16 (data_parallel = world 8 / "
-           "(tensor 2 × pipeline 1))") &&
+           "(tensor 2))") &&
           says("try --global-batch-size 16 or 32, or --micro-batch-size 3, 2 or 1, or dp2.tp4"));
   limits.micro_batch = 1;
   limits.global_batch = 20;
@@ -192,6 +192,7 @@ TEST_CASE("a layout word may name the order of its axes") {
 }
 
 TEST_CASE("all layouts of a world fit, are distinct, and survive writing and parsing") {
+  const auto whole_sequences = [](const Layout& layout) { return layout.context_ranks() == 1; };
   std::size_t most = 0;
   for (const char* preset : {"tiny", "tiny-llama"})
     for (std::int64_t world = 1; world <= 8; ++world) {
@@ -203,13 +204,14 @@ TEST_CASE("all layouts of a world fit, are distinct, and survive writing and par
         CHECK(fits(layout, limits));
         CHECK_NOTHROW(require_fits(layout, limits));
         CHECK(parse_layout(to_string(layout), world) == layout);
-        CHECK((layout.replicas() > 1 || layout.zero == 0 || layout.zero == 3));
+        CHECK((layout.copies() > 1 || layout.zero == 0 || layout.zero == 3));
         words.insert(to_string(layout));
       }
       CHECK(words.size() == all.size());
       CHECK(words.count(to_string(layout_of({1, 1, world}))) == (world <= limits.shape.layers));
-      most = std::max(most, all.size());
+      most = std::max(most, static_cast<std::size_t>(std::ranges::count_if(all, whole_sequences)));
     }
-  // 8 ranks of tiny: dp 1, 2, 4, 8 with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and sp if tp > 1.
+  // 8 ranks of tiny, without cp: dp 1, 2, 4, 8 with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and sp
+  // if tp > 1.
   CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * 4 + 4);
 }

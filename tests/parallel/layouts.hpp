@@ -36,6 +36,10 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
   return o;
 }
 
+inline bool fits(const TrainingOptions& o, const Layout& layout) {
+  return chorale::fits(layout, {o.shape, layout.ranks(), o.global_batch, o.micro_batch, layout.axes, o.context});
+}
+
 inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
 
 // Those of small_moe() whose ranks divide the experts.

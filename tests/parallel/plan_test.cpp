@@ -66,6 +66,22 @@ TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
       for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
 }
 
+// A sequence of 41 tokens has leaves of 4, the last of 1, so ranks have unequal numbers of tokens.
+TEST_CASE("measured calls and bytes of every scheme and cut of context parallelism equal the plan", "[threads]") {
+  for (const ContextScheme& scheme : context_schemes())
+    for (const CutRow& cut : token_cuts())
+      for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.tp2.cp2", "dp2.cp2.z3", "dp1.pp2.cp2"}) {
+        INFO(scheme.name << ", " << cut.name);
+        PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.sequence = 41;
+        request.options.context = {scheme.name, cut.name};
+        const LayoutLimits limits{
+            request.options.shape, request.layout.ranks(), request.options.global_batch, request.options.micro_batch,
+            &all_axes(),           request.options.context};
+        if (fits(request.layout, limits)) planned_is_measured(request);
+      }
+}
+
 // All tokens of read_nothing are equal, so some experts get many rows and others few. Plans assume balanced routing.
 TEST_CASE("without a capacity, measured calls and bytes of experts equal the plan, whatever the routing", "[threads]") {
   for (const int world : {1, 2, 4})

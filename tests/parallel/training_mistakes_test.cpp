@@ -93,6 +93,14 @@ TEST_CASE("a checkpoint of another shape, numerics, seed or, in exact numerics, 
   SmallRun other(batch);
   CHECK_THAT(test::refused([&] { resume(other.training, Checkpoint::open(elsewhere.path(), log)); }),
              says("another global batch") && says("its global batch is 8, this run's 4"));
+
+  const TemporaryFolder older;  // as saved before exact numerics had a version
+  Metadata without = metadata_of(exact.training, "");
+  without.blocks.erase("version");
+  save_checkpoint(older.path(), without, state_of(exact.training));
+  SmallRun newer(small("exact"));
+  CHECK_THAT(test::refused([&] { resume(newer.training, Checkpoint::open(older.path(), log)); }),
+             says("an older version of exact numerics") && says("version 1, this program's 2") && says("--load-hf"));
 }
 
 }  // namespace chorale::test

@@ -34,7 +34,7 @@ TEST_CASE("the cost of a long step is extrapolated exactly from two short steps"
     const PlanRequest request{.options = options_on(layout), .layout = layout};
     std::int64_t memory = 0, sent = 0;
     for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
-      const RankPlan whole = plan_rank(request, rank_of_stage(layout, stage, true));
+      const RankPlan whole = plan_rank(request, fullest_rank(request.options, layout, stage));
       memory = std::max(memory, whole.peak_bytes);
       std::int64_t bytes = 0;
       for (const auto& [axis, account] : whole.axes)

@@ -1,0 +1,90 @@
+#include "parallel/context/cut.hpp"
+
+#include <algorithm>
+
+#include "layers/context.hpp"
+
+namespace chorale {
+namespace {
+
+// Chunk i of n has the blocks from ⌊blocks·i/n⌋ on.
+std::int64_t chunk_of(std::int64_t block, std::int64_t blocks, std::int64_t chunks) {
+  return ((block + 1) * chunks - 1) / blocks;
+}
+
+std::int64_t contiguous(std::int64_t block, std::int64_t blocks, std::int64_t ranks) {
+  return chunk_of(block, blocks, ranks);
+}
+
+std::int64_t zigzag(std::int64_t block, std::int64_t blocks, std::int64_t ranks) {
+  const std::int64_t chunk = chunk_of(block, blocks, 2 * ranks);
+  return std::min(chunk, 2 * ranks - 1 - chunk);
+}
+
+std::int64_t striped(std::int64_t block, std::int64_t, std::int64_t ranks) { return block % ranks; }
+
+}  // namespace
+
+const std::vector<CutRow>& token_cuts() {
+  static const std::vector<CutRow> rows{
+      {"contiguous", "one run of tokens per rank; late ranks have more work", 1, contiguous},
+      {"zigzag", "an early and a late run per rank; equal work", 2, zigzag},
+      {"striped", "every c-th block; nearly equal work", 1, striped},
+  };
+  return rows;
+}
+
+const CutRow& token_cut_named(const std::string& name) {
+  const auto row = std::ranges::find(token_cuts(), name, &CutRow::name);
+  require(row != token_cuts().end(), "no cut is called {}", name);
+  return *row;
+}
+
+TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut)
+    : sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
+  const CutRow& row = token_cut_named(cut);
+  const std::int64_t length = Context::leaf_of(sequence), blocks = (sequence + length - 1) / length;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row.rank_of(block, blocks, ranks))];
+    const std::int64_t first = block * length, count = std::min(length, sequence - first);
+    if (!runs.empty() && runs.back().first + runs.back().count == first)
+      runs.back().count += count;
+    else
+      runs.push_back({first, count, runs.empty() ? 0 : runs.back().row + runs.back().count});
+  }
+}
+
+std::int64_t TokenCut::tokens(std::int64_t rank) const {
+  const auto& all = runs(rank);
+  return all.empty() ? 0 : all.back().row + all.back().count;
+}
+
+bool TokenCut::consecutive() const {
+  return std::ranges::all_of(runs_, [](const auto& runs) { return runs.size() == 1; });
+}
+
+std::vector<std::int64_t> TokenCut::places(std::int64_t rank) const {
+  std::vector<std::int64_t> all;
+  for (const TokenRun& run : runs(rank))
+    for (std::int64_t i = 0; i < run.count; ++i) all.push_back(run.first + i);
+  return all;
+}
+
+// Query p sees p keys before its own, and half of the pair with its own key counts (whole_sequences).
+double TokenCut::pairs(std::int64_t rank) const {
+  double sum = 0;
+  for (const TokenRun& run : runs(rank))
+    sum += static_cast<double>(run.count) * (static_cast<double>(run.first) + static_cast<double>(run.count) / 2);
+  return sum;
+}
+
+// Two runs are equal or disjoint.
+double TokenCut::pairs(std::int64_t rank, const TokenRun& keys) const {
+  double sum = 0;
+  for (const TokenRun& queries : runs(rank))
+    if (queries.first >= keys.first)
+      sum += static_cast<double>(queries.count * keys.count) / (queries.first == keys.first ? 2 : 1);
+  return sum;
+}
+
+}  // namespace chorale

@@ -1,0 +1,78 @@
+// Context parallelism by gathering keys and values (Llama 3): every rank attends with its queries to all keys. A query meets
+// the keys in the order of one rank, so the bits are those of one rank.
+//
+//   forward    keys here ─ all-gather ─▶ keys of the sequence ─ attention ─▶ out
+//   backward   the same all-gather again, then   dkeys of the sequence ─ reduce-scatter ─▶ dkeys here
+//
+// With keys of h_kv elements, values of as many, b samples and even shares, a rank sends 2·h_kv·b·(s/c)·(c−1) elements
+// forward and twice as many backward. The gathered keys are workspace; they are not kept for the backward pass.
+#include "parallel/context/context.hpp"
+#include "parallel/context/sequence_order.hpp"
+
+namespace chorale {
+namespace {
+
+class Gather final : public AttentionScheme {
+ public:
+  Gather(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
+
+  Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
+    const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
+    const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
+    attention_forward(input(qkv, gathered(qkv, call.shape, context), call), out, lse, context.queue);
+    if (context.tape)
+      for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
+    return out;
+  }
+
+  Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
+    const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
+    const Tensor dqkv = context.tensor(qkv.shape());
+    const AttentionInput in = input(qkv, gathered(qkv, call.shape, context), call);
+    const Tensor sums =
+        context.typed(in.keys.tensor.shape(), context.numerics.partial_type(context.compute), Category::workspace);
+    clear(sums);
+    context.numerics.attention_backward(in, dout, out, lse, dqkv, in.keys.in(sums), context.leaves().length, call.keys,
+                                        context.queue);
+    const Tensor here = context.typed({qkv.dim(0), sums.dim(1)}, sums.dtype(), Category::workspace);
+    const std::int64_t samples = samples_of(qkv);
+    axis_.reduce_scatter(by_rank(sums, cut_, samples, context), here, rows_of_ranks(cut_, samples));
+    put_keys(context.settled(here, call.keys), call.shape, dqkv, context.queue);
+    return dqkv;
+  }
+
+ private:
+  std::int64_t samples_of(const Tensor& qkv) const { return qkv.dim(0) / cut_.tokens(axis_.rank()); }
+
+  AttentionInput input(const Tensor& qkv, const Tensor& keys, const AttentionCall& call) const {
+    const std::int64_t samples = samples_of(qkv);
+    return {.qkv = qkv,
+            .keys = keys_alone(keys, call.shape, samples, cut_.sequence()),
+            .shape = call.shape,
+            .dropout = call.dropout,
+            .pairs = static_cast<double>(samples) * cut_.pairs(axis_.rank())};
+  }
+
+  // The keys and values of whole sequences, in the order of their tokens.
+  Tensor gathered(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
+    const std::int64_t samples = samples_of(qkv);
+    const auto workspace = [&](std::int64_t count) {
+      return context.typed({count, shape.key_columns()}, context.compute, Category::workspace);
+    };
+    const Tensor here = workspace(qkv.dim(0)), all = workspace(samples * cut_.sequence());
+    take_keys(qkv, shape, here, context.queue);
+    axis_.all_gather(here, all, rows_of_ranks(cut_, samples));
+    return by_sequence(all, cut_, samples, context);
+  }
+
+  Axis& axis_;
+  const TokenCut& cut_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionScheme> gather_context(Axis& axis, const TokenCut& cut) {
+  return std::make_unique<Gather>(axis, cut);
+}
+
+}  // namespace chorale

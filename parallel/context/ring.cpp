@@ -1,0 +1,155 @@
+// Ring attention (Liu et al. 2023): the keys and values of each rank go round, and every rank attends to those that it
+// has at the moment. It adds them to a partial result, so no rank ever has all keys.
+//
+//   step        0     1     2     3         keys of rank …, with 4 ranks
+//   rank 0     k0    k3    k2    k1         forward: while a rank computes, its keys travel to the next rank
+//   rank 1     k1    k0    k3    k2         backward: the gradients of keys travel one step behind the keys,
+//   rank 2     k2    k1    k0    k3           and arrive at their home after the last step
+//   rank 3     k3    k2    k1    k0
+//
+// A rank skips keys that none of its queries sees. The rounding of partial results depends on the number of ranks, so exact
+// numerics refuses this scheme. With 16-bit models, partial results are f32.
+//
+// With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
+// elements forward and as many backward; besides, the gradients of as many elements.
+#include "parallel/context/context.hpp"
+#include "src/math/cast.hpp"
+
+namespace chorale {
+namespace {
+
+class Ring final : public AttentionScheme {
+ public:
+  Ring(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
+
+  Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
+    const Tensor sum = context.typed({qkv.dim(0), call.shape.heads() * call.shape.width}, context.statistics(),
+                                     context.compute == context.statistics() ? Category::activations : Category::workspace);
+    const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
+    bool continues = false;
+    Passing keys{*this, own_keys(qkv, call.shape, context)};
+    for (std::int64_t step = 0; step < axis_.size(); ++step) {
+      if (step + 1 < axis_.size()) keys.pass_on(step, context);
+      each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
+        in.continues = std::exchange(continues, true);
+        attention_forward(in, sum, lse, context.queue);
+        axis_.poll();
+      });
+      keys.arrive();
+    }
+    const Tensor out = in_compute_type(sum, context);
+    if (context.tape)
+      for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
+    return out;
+  }
+
+  Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
+    const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
+    const DType type = context.statistics();
+    const auto zeros = [&](const Shape& shape) {
+      const Tensor t = context.typed(shape, type, Category::workspace);
+      clear(t);
+      return t;
+    };
+    const Tensor sum = out.dtype() == type ? out : context.typed(out.shape(), type, Category::workspace);
+    if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
+    const Tensor dqkv = zeros(qkv.shape());
+    Passing keys{*this, own_keys(qkv, call.shape, context)};
+    // Gradients of the keys of this step; those of a later rank's keys travel on to their home.
+    Tensor own;
+    Passing gradients{*this, {}};
+    for (std::int64_t step = 0; step < axis_.size(); ++step) {
+      if (step + 1 < axis_.size()) keys.pass_on(step, context);
+      const Tensor here = zeros(keys.here.shape());
+      each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
+        in.continues = true;
+        context.numerics.attention_backward(in, dout, sum, lse, dqkv, in.keys.in(here), 1, call.keys, context.queue);
+        axis_.poll();
+      });
+      keys.arrive();
+      if (step == 0) {
+        own = here;
+        continue;
+      }
+      if (step > 1) {
+        gradients.arrive();
+        add(gradients.here.slice(), here.slice(), context.queue);
+      }
+      gradients.here = here;
+      gradients.pass_on(step, context);
+    }
+    gradients.arrive();
+    add(gradients.here.slice(), own.slice(), context.queue);
+    const Tensor result = in_compute_type(dqkv, context);
+    put_keys(in_compute_type(own, context), call.shape, result, context.queue);
+    return result;
+  }
+
+ private:
+  // Rows that every rank passes to the next one. At step i a rank has rows of rank − i.
+  struct Passing {
+    const Ring& ring;
+    Tensor here;
+    Tensor next = {};
+    Axis::Pending pending = {};
+
+    void pass_on(std::int64_t step, Context& context) {
+      const std::int64_t ranks = ring.axis_.size();
+      RowsBetween rows(static_cast<std::size_t>(ranks * ranks));
+      for (std::int64_t rank = 0; rank < ranks; ++rank)
+        rows[static_cast<std::size_t>(rank * ranks + (rank + 1) % ranks)] =
+            ring.samples(context) * ring.cut_.tokens(ring.owner(rank, step));
+      next = context.typed({ring.samples(context) * ring.cut_.tokens(ring.owner(ring.axis_.rank(), step + 1)), here.dim(1)},
+                           here.dtype(), Category::workspace);
+      pending = ring.axis_.start_all_to_all(here, next, rows);
+    }
+    void arrive() {
+      if (!next) return;
+      pending.wait();
+      here = std::exchange(next, {});
+    }
+  };
+
+  std::int64_t owner(std::int64_t rank, std::int64_t step) const { return (rank - step + 2 * axis_.size()) % axis_.size(); }
+  std::int64_t samples(const Context& context) const { return context.targets.dim(0) / context.tokens.tokens; }
+
+  static Tensor own_keys(const Tensor& qkv, const AttentionShape& shape, Context& context) {
+    const Tensor keys = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);
+    take_keys(qkv, shape, keys, context.queue);
+    return keys;
+  }
+
+  static Tensor in_compute_type(const Tensor& x, Context& context) {
+    if (x.dtype() == context.compute) return x;
+    const Tensor y = context.tensor(x.shape());
+    cast(x.slice(), y.slice(), context.queue);
+    return y;
+  }
+
+  // Calls f for each run of the keys of this step that a query of this rank sees.
+  template <class F>
+  void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, F&& f) const {
+    const std::int64_t source = owner(axis_.rank(), step), tokens = cut_.tokens(source);
+    const std::int64_t samples = qkv.dim(0) / cut_.tokens(axis_.rank());
+    for (const TokenRun& run : cut_.runs(source)) {
+      const double pairs = cut_.pairs(axis_.rank(), run);
+      if (pairs == 0) continue;
+      AttentionInput in{.qkv = qkv,
+                        .keys = keys_alone(keys, call.shape, samples, run.count),
+                        .shape = call.shape,
+                        .dropout = call.dropout,
+                        .pairs = static_cast<double>(samples) * pairs};
+      in.keys.first_token = run.first, in.keys.first_row = run.row, in.keys.sample_rows = tokens;
+      f(in);
+    }
+  }
+
+  Axis& axis_;
+  const TokenCut& cut_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionScheme> ring_context(Axis& axis, const TokenCut& cut) { return std::make_unique<Ring>(axis, cut); }
+
+}  // namespace chorale

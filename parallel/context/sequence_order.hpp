@@ -1,0 +1,17 @@
+// Two orders of the rows of whole sequences, of which every rank has some tokens:
+//
+//   by rank       all rows of rank 0, sample by sample, then those of rank 1, …: as collective calls leave them
+//   by sequence   sample by sample, in the order of the tokens: as attention takes them
+#pragma once
+#include "layers/context.hpp"
+#include "parallel/context/cut.hpp"
+
+namespace chorale {
+
+std::vector<std::int64_t> rows_of_ranks(const TokenCut& cut, std::int64_t samples);
+// These return x itself if both orders are the same.
+Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context,
+                   Category category = Category::workspace);
+Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context);
+
+}  // namespace chorale

@@ -1,0 +1,107 @@
+// Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023): before attention, every rank gives
+// away its tokens of other ranks' heads, and gets all tokens of its own heads. Afterwards the outputs return.
+//
+//             heads                        heads
+//   tokens    0 1 2 3                    0    1    2    3
+//   rank 0    ■ ■ ■ ■    all_to_all     ┌─┐  ┌─┐  ┌─┐  ┌─┐
+//   rank 1    ■ ■ ■ ■   ───────────▶    │■│  │■│  │■│  │■│      each rank attends alone, to whole sequences
+//   rank 2    ■ ■ ■ ■   ◀───────────    │■│  │■│  │■│  │■│
+//   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
+//                                     rank 0  …        rank 3
+//
+// Attention sees what one rank would see, so the bits are those of one rank. The key heads of a rank must be a multiple of
+// the number of context ranks. With c ranks and widths h of all query heads and h_kv of all key heads, a rank sends
+// (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the exchanged tensors for the backward pass.
+#include "parallel/context/context.hpp"
+#include "parallel/context/sequence_order.hpp"
+#include "src/math/heads.hpp"
+
+namespace chorale {
+namespace {
+
+class Ulysses final : public AttentionScheme {
+ public:
+  Ulysses(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
+
+  Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
+    const Whole whole(*this, call, context);
+    const Tensor out = alone().forward(to_heads(qkv, context), whole.call, whole.context);
+    return to_tokens(out, call.shape.heads() * call.shape.width, context);
+  }
+
+  Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
+    const Whole whole(*this, call, context);
+    const Tensor dqkv = alone().backward(to_heads(dout, context), whole.call, whole.context);
+    return to_tokens(dqkv, call.shape.columns(), context);
+  }
+
+  Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const override {
+    const Keeps whole = alone().keeps(rows / context.tokens.tokens * cut_.sequence(), part_of(shape), context);
+    return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are other tensors
+  }
+
+ private:
+  AttentionShape part_of(AttentionShape shape) const {
+    shape.groups /= axis_.size();
+    shape.first_head += shape.heads() * axis_.rank();
+    return shape;
+  }
+
+  // The call as a rank with whole sequences and some heads would make it.
+  struct Whole {
+    Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
+        : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
+      context.tokens = {
+          .first_sample = outer.tokens.first_sample, .sequence = scheme.cut_.sequence(), .tokens = scheme.cut_.sequence()};
+      dropout.tokens = context.tokens;
+    }
+    AttentionShape shape;
+    Dropout dropout;
+    mutable Context context;
+    AttentionCall call;
+  };
+
+  std::int64_t samples(const Context& context) const { return context.targets.dim(0) / context.tokens.tokens; }
+
+  // Rows between ranks, where `from_tokens` says whether a rank sends its own tokens, or its own heads.
+  RowsBetween rows(std::int64_t samples, bool from_tokens) const {
+    const std::int64_t ranks = axis_.size();
+    RowsBetween all;
+    for (std::int64_t from = 0; from < ranks; ++from)
+      for (std::int64_t to = 0; to < ranks; ++to) all.push_back(samples * cut_.tokens(from_tokens ? from : to));
+    return all;
+  }
+
+  // [own tokens, all columns] → [all tokens, own columns]. Columns belong to heads in order.
+  Tensor to_heads(const Tensor& x, Context& context) const {
+    const std::int64_t ranks = axis_.size(), columns = x.dim(1) / ranks, all = samples(context) * cut_.sequence();
+    const Tensor given = context.typed({ranks * x.dim(0), columns}, x.dtype(), Category::workspace);
+    const Tensor taken = context.typed({all, columns}, x.dtype(), Category::activations);
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      copy_heads(x, {1, ranks, rank, 1, columns}, given.narrow(rank * x.dim(0), x.dim(0)), false, context.queue);
+    axis_.all_to_all(given, taken, rows(samples(context), true));
+    return by_sequence(taken, cut_, samples(context), context, Category::activations);
+  }
+
+  // [all tokens, own columns] → [own tokens, `columns`]
+  Tensor to_tokens(const Tensor& x, std::int64_t columns, Context& context) const {
+    const std::int64_t ranks = axis_.size(), here = samples(context) * context.tokens.tokens;
+    const Tensor taken = context.typed({ranks * here, x.dim(1)}, x.dtype(), Category::workspace);
+    axis_.all_to_all(by_rank(x, cut_, samples(context), context), taken, rows(samples(context), false));
+    const Tensor y = context.tensor({here, columns});
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      copy_heads(y, {1, ranks, rank, 1, x.dim(1)}, taken.narrow(rank * here, here), true, context.queue);
+    return y;
+  }
+
+  Axis& axis_;
+  const TokenCut& cut_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionScheme> ulysses_context(Axis& axis, const TokenCut& cut) {
+  return std::make_unique<Ulysses>(axis, cut);
+}
+
+}  // namespace chorale

@@ -1,0 +1,155 @@
+// The cut of a sequence among context-parallel ranks, and what the schemes send.
+#include "parallel/context/context.hpp"
+
+#include <algorithm>
+
+#include "layers/context.hpp"
+#include "parallel/plan.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+#include "tests/refused.hpp"
+
+namespace chorale {
+namespace {
+
+TEST_CASE("a cut gives every token to one rank, in whole blocks, and each rank at least one") {
+  for (const CutRow& row : token_cuts())
+    for (const std::int64_t sequence : {1, 7, 12, 67, 97, 256, 1000, 4099}) {
+      const std::int64_t length = Context::leaf_of(sequence), blocks = (sequence + length - 1) / length;
+      for (std::int64_t ranks = 1; ranks * row.blocks_per_rank <= blocks && ranks <= 9; ++ranks) {
+        INFO(row.name << ", " << sequence << " tokens, " << ranks << " ranks");
+        const TokenCut cut(sequence, ranks, row.name);
+        std::vector<int> owners(static_cast<std::size_t>(sequence));
+        double pairs = 0;
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+          CHECK(cut.tokens(rank) > 0);
+          const std::vector<std::int64_t> places = cut.places(rank);
+          CHECK((std::ssize(places) == cut.tokens(rank) && std::ranges::is_sorted(places)));
+          for (const std::int64_t place : places) ++owners[static_cast<std::size_t>(place)];
+          for (const TokenRun& run : cut.runs(rank)) {
+            CHECK(run.first % length == 0);
+            CHECK((run.count % length == 0 || run.first + run.count == sequence));
+            CHECK(places[static_cast<std::size_t>(run.row)] == run.first);
+          }
+          pairs += cut.pairs(rank);
+        }
+        CHECK(std::ranges::all_of(owners, [](int count) { return count == 1; }));
+        CHECK(pairs == Approx(static_cast<double>(sequence * sequence) / 2));
+      }
+    }
+}
+
+// The work of the busiest rank over the mean.
+double imbalance(const TokenCut& cut) {
+  double most = 0;
+  for (std::int64_t rank = 0; rank < cut.ranks(); ++rank) most = std::max(most, cut.pairs(rank));
+  return most * static_cast<double>(cut.ranks()) / (static_cast<double>(cut.sequence() * cut.sequence()) / 2);
+}
+
+TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and zigzag is even") {
+  for (const std::int64_t ranks : {1, 2, 4, 8}) {
+    const double c = static_cast<double>(ranks);
+    CHECK(imbalance(TokenCut(4096, ranks, "contiguous")) == Approx(2 - 1 / c));
+    CHECK(imbalance(TokenCut(4096, ranks, "zigzag")) == Approx(1));
+    CHECK(imbalance(TokenCut(4096, ranks, "striped")) <= 1 + (c - 1) / 16);  // of 16 blocks
+  }
+}
+
+// One all-gather forward and another backward, then a reduce-scatter, of keys and values of equal width.
+TEST_CASE("by ring algorithms, gathered context sends 6·h_kv·b·(s/c)·(c-1) elements a layer") {
+  for (const char* word : {"dp1.cp2", "dp1.cp4", "dp1.tp2.cp2", "dp2.cp2"}) {
+    INFO(word);
+    const Layout layout = parse_layout(word, 0);
+    PlanRequest request{.options = test::options_for("fast", layout),
+                        .layout = layout,
+                        .backends = {{"", "mpi"}},
+                        .algorithms = {{"", "ring"}}};
+    ModelShape& shape = request.options.shape;
+    shape.sequence = 64;
+    const std::int64_t c = layout.context_ranks(), kv = shape.groups / layout.shards() * shape.head_width();
+    const std::int64_t samples = request.options.global_batch / layout.replicas();
+    const std::int64_t elements = 6 * kv * samples * (shape.sequence / c) * (c - 1) * shape.layers;
+    const Account sent = plan_rank(request, 0).axes.at("cp");
+    const auto bytes = [&](Collective what) { return sent.entries[static_cast<std::size_t>(what)].bytes; };
+    CHECK(bytes(Collective::all_gather) + bytes(Collective::reduce_scatter) ==
+          elements * static_cast<std::int64_t>(size_of(request.options.compute)));
+  }
+}
+
+// A sequence of 41 tokens has leaves of 4, the last of 1.
+TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a sequence of prime length", "[threads]") {
+  const auto options_of = [](const Layout& layout) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape.sequence = 41;
+    return options;
+  };
+  const test::Seen expected = test::train_alone(options_of({}));
+  int ran = 0;
+  for (const ContextScheme& scheme : context_schemes())
+    for (const CutRow& cut : token_cuts())
+      for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.cp5.z3", "dp2.cp2.z1", "dp1.tp2.cp2", "dp1.pp2.cp2", "dp1.cp4"}) {
+        const Layout layout = parse_layout(word, 0);
+        INFO(word << ", " << scheme.name << ", " << cut.name);
+        TrainingOptions options = options_of(layout);
+        options.context = {scheme.name, cut.name};
+        if (!scheme.exact || !test::fits(options, layout)) continue;
+        ++ran;
+        CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+                return difference(expected, test::train(options, std::move(mesh), memory));
+              }) == "");
+      }
+  CHECK(ran > 25);
+}
+
+TEST_CASE("ranks that divide both sequences and experts have the bits of one rank", "[threads]") {
+  const auto options_of = [](const Layout& layout) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape = test::small_moe();
+    options.shape.sequence = 19, options.shape.experts.balancing = "global_aux_loss";
+    return options;
+  };
+  const test::Seen expected = test::train_alone(options_of({}));
+  for (const char* word : {"dp1.cp2.ep2", "dp2.cp2.ep2.z1", "dp1.cp2.ep2.z3", "dp1.tp2.cp2.ep2", "dp1.pp2.cp2.ep2"}) {
+    const Layout layout = parse_layout(word, 0);
+    INFO(word);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+            return difference(expected, test::train(options_of(layout), std::move(mesh), memory));
+          }) == "");
+  }
+}
+
+TEST_CASE("too few blocks, a scheme without the bits of one rank and routings by sequence are refused under cp") {
+  LayoutLimits limits{.shape = test::options_for("exact", {}).shape, .world = 4, .global_batch = 8};
+  limits.shape.sequence = 5;
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp4", 4), limits); }),
+             says("too few blocks") && says("seq-length 5 is 5 blocks of 1; context 4 needs 8 with --context-cut zigzag") &&
+                 says("try"));
+  limits.context.cut = "contiguous";
+  limits.context.scheme = "ulysses", limits.shape.sequence = 64, limits.world = 5;
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp5", 5), limits); }),
+             says("do not divide the key-value heads") && says("not a multiple of context 5 × tensor 1"));
+  limits.context.scheme = "gather", limits.shape.sequence = 5, limits.world = 4;
+  CHECK(fits(parse_layout("dp1.cp4", 4), limits));
+  limits.shape.sequence = 64;
+  limits.shape.experts = {.count = 4, .chosen = 2, .ffn = 16};
+  CHECK(fits(parse_layout("dp1.cp4.ep2", 4), limits));
+  limits.shape.sequence = 72;  // 9 blocks
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp4.ep2", 4), limits); }),
+             says("equal numbers of blocks") && says("9 blocks of 8, not a multiple of context 4"));
+  limits.shape.sequence = 64;
+  limits.world = 8;
+  CHECK(fits(parse_layout("dp2.cp2.tp2.ep2.tp-dp", 8), limits));
+  CHECK(fits(parse_layout("dp2.cp2.tp2.ep2.cp-dp", 8), limits));
+  CHECK(fits(parse_layout("dp1.cp4.tp2.ep2.tp-cp", 8), limits));
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp2.cp2.tp2.ep2.dp-tp-cp", 8), limits); }),
+             says("no other axis may be between dp and cp"));
+  limits.world = 4;
+  limits.shape.experts.capacity = 1.5;
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp2.cp2", 4), limits); }),
+             says("needs whole sequences") && says("moe-expert-capacity-factor 1.5, context 2"));
+  limits.shape.experts.capacity = 0, limits.shape.experts.routing = "zipf";
+  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp2.cp2", 4), limits); }), says("routing zipf"));
+}
+
+}  // namespace
+}  // namespace chorale
