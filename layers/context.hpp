@@ -45,9 +45,8 @@ struct Context {
 
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
-
-  const AttentionScheme* attention =
-      nullptr;  // connects the ranks that divide the sequences; null: this rank has them whole
+  // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
+  const AttentionScheme* attention = nullptr;
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
@@ -86,9 +85,10 @@ struct Context {
   // A sequence is divided into leaves of this many tokens; the last may be shorter. Weight gradients, and those of keys and
   // values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact numerics
   // therefore depend on this number.
-  Leaves leaves() const { return {leaf_of(tokens.sequence), tokens.tokens}; }
-  // The largest power of two up to 256 that leaves at least eight leaves for ranks to divide.
-  static std::int64_t leaf_of(std::int64_t sequence);
+  Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
+  // Leaves are as long as the largest power of two up to 256 of which a sequence has at least eight; 1 for shorter
+  // sequences.
+  static Leaves leaves_of(std::int64_t sequence);
 
   template <class Work>
   void weight_gradient(Work work) {

@@ -154,7 +154,8 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {
   RoutingRule rule = rule_;
-  if (context.tokens.tokens < context.tokens.sequence) rule.sequence = context.tokens.tokens;  // see check_experts
+  // Of a divided sequence, a rank routes its own tokens: rules that need the others are refused before this point.
+  if (context.tokens.tokens < context.tokens.sequence) rule.sequence = context.tokens.tokens;
   if (context.balance) rule.bias = context.balance->bias(number_), rule.previous = context.balance->previous(number_);
   return rule;
 }

@@ -15,11 +15,6 @@
 namespace chorale {
 namespace {
 
-std::int64_t leaves_of(std::int64_t sequence) {
-  const std::int64_t leaf = Context::leaf_of(sequence);
-  return (sequence + leaf - 1) / leaf;
-}
-
 class Builder {
  public:
   Builder(const ModelShape& shape, const Share& share, const Share& experts)
@@ -66,7 +61,7 @@ class Builder {
         .dropout = s_.dropout,
         .site = site_++,
         .cache_slot = static_cast<std::size_t>(i),
-        .leaves = leaves_of(s_.sequence)};
+        .leaves = Context::leaves_of(s_.sequence).per_sample()};
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".qkv", {.inputs = s_.width,
                                      .outputs = s_.qkv_columns(),
@@ -147,7 +142,7 @@ std::vector<ParameterPointer> Model::parameters() const {
 }
 
 SumSite site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
-  const std::int64_t leaves = tokens / shape.sequence * leaves_of(shape.sequence);
+  const std::int64_t leaves = Context::leaves_of(shape.sequence).count(tokens);
   return {.name = p.name + " gradient",
           .sum = p.sum,
           .addends = p.sum == SumOf::weight_gradients ? leaves : tokens * p.uses + (p.tied ? leaves : 0)};

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 
+#include "layers/context.hpp"
 #include "parallel/layout_rules.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -26,10 +28,21 @@ Layout with_rest(Layout layout, std::int64_t world) {
   return layout;
 }
 
-// Every way to write `world` as a product of axis sizes. `shards`, `stages` and `experts` are the largest sizes of axes that
-// divide the width, the layers and the experts. In the result, the size of the outermost axis varies slowest.
-std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages,
-                              std::int64_t experts) {
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d * d < n) large.insert(large.begin(), n / d);
+  }
+  small.insert(small.end(), large.begin(), large.end());
+  return small;
+}
+
+using Largest = std::map<Divides, std::int64_t>;  // the largest size of an axis that divides this; none: all ranks
+
+// Every way to write `world` as a product of axis sizes. In the result, the size of the outermost axis varies slowest.
+std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const Largest& largest) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
     if (!axes[row].takes_rest) rows.push_back(row);
@@ -37,18 +50,22 @@ std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::in
   Layout plain{.axes = &axes};
   for (std::size_t row = 0; row < axes.size(); ++row) plain.sizes[row] = axes[row].unnamed_size();
   std::vector<Layout> all{plain};
+  const std::vector<std::int64_t> sizes = divisors(world);
+  AxisSet chosen = 0;
   for (const std::size_t row : rows) {
-    const std::int64_t most = axes[row].divides == Divides::layers    ? stages
-                              : axes[row].divides == Divides::width   ? shards
-                              : axes[row].divides == Divides::experts ? std::max<std::int64_t>(experts, 1)
-                                                                      : world;
+    const auto limit = largest.find(axes[row].divides);
     std::vector<Layout> longer;
-    for (Layout layout : all)
-      for (std::int64_t size = 1; size <= std::min(world, most); ++size) {
+    for (Layout layout : all) {
+      const std::int64_t left = world / layout.along(chosen & axes_of(axes, axes[row].grids));
+      const std::int64_t most = limit == largest.end() ? left : std::clamp<std::int64_t>(limit->second, 1, left);
+      for (const std::int64_t size : sizes) {
+        if (size > most) break;
         layout.sizes[row] = size;
         if (with_rest(layout, world).ranks() == world) longer.push_back(layout);
       }
+    }
     all = std::move(longer);
+    chosen |= 1U << row;
   }
   for (Layout& layout : all) layout = with_rest(layout, world);
   std::erase_if(all, [&](const Layout& layout) { return check_rest(layout, world).has_value(); });
@@ -56,7 +73,12 @@ std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::in
 }
 
 std::vector<Layout> shapes_of(const LayoutLimits& limits) {
-  return shapes_of(*limits.axes, limits.world, limits.shape.groups, limits.shape.layers, limits.shape.experts.count);
+  const ModelShape& shape = limits.shape;
+  return shapes_of(*limits.axes, limits.world,
+                   {{Divides::tokens, Context::leaves_of(shape.sequence).per_sample()},
+                    {Divides::width, shape.groups},
+                    {Divides::layers, shape.layers},
+                    {Divides::experts, shape.experts.count}});
 }
 
 double distance(const Layout& a, const Layout& b) {
@@ -185,9 +207,9 @@ std::int64_t Layout::ranks() const { return along(axes_of(*axes, dense_grid)); }
 Layout inferred(Layout layout, std::int64_t world) {
   layout = with_rest(layout, world);
   if (const MaybeMisfit misfit = check_rest(layout, world))
-    usage_error(
-        misfit->what, misfit->numbers,
-        fmt::format("try {}", nearest_of(layout, shapes_of(*layout.axes, world, world, world, layout.expert_ranks()))));
+    usage_error(misfit->what, misfit->numbers,
+                fmt::format("try {}", nearest_of(layout, shapes_of(*layout.axes, world,
+                                                                   {{Divides::experts, layout.expert_ranks()}}))));
   return layout;
 }
 

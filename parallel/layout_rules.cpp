@@ -141,7 +141,8 @@ MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
         "the context ranks do not divide the key-value heads, as the scheme ulysses needs",
         fmt::format("num-query-groups {} is not a multiple of context {} × tensor {}", s.groups, ranks, l.shards())};
   const CutRow& cut = token_cut_named(limits.context.cut);
-  const std::int64_t length = Context::leaf_of(sequence), blocks = (sequence + length - 1) / length;
+  const Leaves leaves = Context::leaves_of(sequence);
+  const std::int64_t length = leaves.length, blocks = leaves.per_sample();
   if (blocks >= ranks * cut.blocks_per_rank) {
     // Ranks that exchange experts' rows tell each other how many come from each block, in lists of one length.
     if (l.expert_ranks() > 1 && blocks % ranks != 0)

@@ -52,7 +52,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
                     .sequence = options_.shape.sequence,
                     .first_token = cut_.runs(here).front().first,
                     .tokens = tokens};
-  if (!cut_.consecutive()) {
+  if (!cut_.in_order()) {
     context.places = context.typed({rows}, DType::i32, Category::data);
     context.tokens.places = static_cast<const std::int32_t*>(context.places.slice().data);
     if (!context.places.phantom())

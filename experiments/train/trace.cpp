@@ -30,7 +30,8 @@ std::string packed(Training& training) {
   std::string name = fmt::format("rank {}:", mesh.world().rank());
   const AxisTable& axes = *mesh.layout().axes;
   for (std::size_t row = 0; row < axes.size(); ++row)
-    if (axes[row].grids & mesh.layout().grids()) name += fmt::format(" {}{}", axes[row].name, mesh.place()[row]);
+    if ((axes[row].grids & mesh.layout().grids()) && mesh.layout().size(row) > 1)
+      name += fmt::format(" {}{}", axes[row].name, mesh.place()[row]);
   const nlohmann::json mine{
       {"name", name}, {"left_out", trace.left_out()}, {"spans", trace.spans()}, {"calls", trace.calls()}};
   const std::vector<std::uint8_t> bytes = nlohmann::json::to_msgpack(mine);

@@ -43,10 +43,10 @@ const CutRow& token_cut_named(const std::string& name) {
 TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut)
     : sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
   const CutRow& row = token_cut_named(cut);
-  const std::int64_t length = Context::leaf_of(sequence), blocks = (sequence + length - 1) / length;
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row.rank_of(block, blocks, ranks))];
-    const std::int64_t first = block * length, count = std::min(length, sequence - first);
+  const Leaves leaves = Context::leaves_of(sequence);
+  for (std::int64_t block = 0; block < leaves.per_sample(); ++block) {
+    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row.rank_of(block, leaves.per_sample(), ranks))];
+    const std::int64_t first = leaves.first_row(block), count = leaves.first_row(block + 1) - first;
     if (!runs.empty() && runs.back().first + runs.back().count == first)
       runs.back().count += count;
     else
@@ -59,8 +59,13 @@ std::int64_t TokenCut::tokens(std::int64_t rank) const {
   return all.empty() ? 0 : all.back().row + all.back().count;
 }
 
-bool TokenCut::consecutive() const {
-  return std::ranges::all_of(runs_, [](const auto& runs) { return runs.size() == 1; });
+bool TokenCut::in_order() const {
+  std::int64_t first = 0;
+  for (const auto& runs : runs_) {
+    if (runs.size() != 1 || runs.front().first != first) return false;
+    first += runs.front().count;
+  }
+  return true;
 }
 
 std::vector<std::int64_t> TokenCut::places(std::int64_t rank) const {

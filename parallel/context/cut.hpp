@@ -43,7 +43,7 @@ class TokenCut {
   // The tokens of a rank in ascending order; adjacent blocks are one run.
   const std::vector<TokenRun>& runs(std::int64_t rank) const { return runs_[static_cast<std::size_t>(rank)]; }
   std::int64_t tokens(std::int64_t rank) const;
-  bool consecutive() const;                                   // whether every rank has one run
+  bool in_order() const;  // whether each rank has one run, which follows that of the rank before
   std::vector<std::int64_t> places(std::int64_t rank) const;  // one per token
   // Pairs of a query of this rank and a key that it sees, in a sequence of one document.
   double pairs(std::int64_t rank) const;

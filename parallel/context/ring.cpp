@@ -55,7 +55,7 @@ class Ring final : public AttentionScheme {
     if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
     const Tensor dqkv = zeros(qkv.shape());
     Passing keys{*this, own_keys(qkv, call.shape, context)};
-    // Gradients of the keys of this step; those of a later rank's keys travel on to their home.
+    // The gradients of this rank's own keys stay here. Those of other ranks' keys travel on to their home.
     Tensor own;
     Passing gradients{*this, {}};
     for (std::int64_t step = 0; step < axis_.size(); ++step) {
@@ -63,7 +63,8 @@ class Ring final : public AttentionScheme {
       const Tensor here = zeros(keys.here.shape());
       each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
         in.continues = true;
-        context.numerics.attention_backward(in, dout, sum, lse, dqkv, in.keys.in(here), 1, call.keys, context.queue);
+        context.numerics.attention_backward(in, dout, sum, lse, dqkv, in.keys.in(here), context.leaves().length, call.keys,
+                                            context.queue);
         axis_.poll();
       });
       keys.arrive();

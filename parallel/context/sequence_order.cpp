@@ -3,16 +3,9 @@
 namespace chorale {
 namespace {
 
-bool in_order(const TokenCut& cut) {  // whether the ranks' rows of one sample follow each other
-  std::int64_t first = 0;
-  for (std::int64_t rank = 0; rank < cut.ranks(); first += cut.tokens(rank), ++rank)
-    if (cut.runs(rank).size() != 1 || cut.runs(rank).front().first != first) return false;
-  return true;
-}
-
 Tensor reordered(const Tensor& x, const TokenCut& cut, std::int64_t samples, bool to_ranks, Category category,
                  Context& context) {
-  if (samples == 1 && in_order(cut)) return x;
+  if (samples == 1 && cut.in_order()) return x;
   const Tensor y = context.typed(x.shape(), x.dtype(), category);
   std::int64_t of_rank = 0;  // its first row
   for (std::int64_t rank = 0; rank < cut.ranks(); of_rank += samples * cut.tokens(rank), ++rank)

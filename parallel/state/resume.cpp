@@ -13,7 +13,8 @@ constexpr std::int64_t version_of_sums = 2;
 
 std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
   if (o.numerics != "exact") return {};
-  return {{"version", version_of_sums}, {"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
+  return {
+      {"version", version_of_sums}, {"leaf", Context::leaves_of(o.shape.sequence).length}, {"global batch", o.global_batch}};
 }
 
 // The rounding of exact numerics depends on these sizes, so they must be the same as when the checkpoint was saved.

@@ -129,9 +129,7 @@ void check(const AttentionInput& in, const Tensor& out, const Tensor& lse) {
           name_of(in.qkv.dtype()), to_string(in.qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()),
           to_string(out.shape()));
   const std::int64_t samples = rows / tokens;
-  const std::int64_t end = keys.first_row + (samples - 1) * keys.sample_rows + keys.count;
-  require(keys.tensor.dtype() == in.qkv.dtype() && keys.count >= 0 && keys.first_row >= 0 &&
-              (samples == 1 || keys.count <= keys.sample_rows) && end * keys.row <= keys.tensor.count(),
+  require(keys.tensor.dtype() == in.qkv.dtype() && keys.fits(samples),
           "{} keys of {} samples, {} rows apart, from row {} on, do not fit into {} {}", keys.count, samples,
           keys.sample_rows, keys.first_row, name_of(keys.tensor.dtype()), to_string(keys.tensor.shape()));
   require(lse || !in.continues, "attention needs lse to continue");
@@ -174,7 +172,7 @@ void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor
   attention::check(in, out, lse);
   if (in.qkv.phantom()) return queue.note(Work::attention, attention::flops(in));
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
-  attention::visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
+  visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     S* const to = out.values<S>().data();
     if constexpr (std::is_same_v<T, double>) {
       reference::attention_forward(in, to, lse ? lse.values<double>().data() : nullptr);

@@ -41,9 +41,14 @@ struct KeyRows {
     KeyRows rows = *this;
     return rows.tensor = other, rows;
   }
+  // Whether the rows of all samples are inside the tensor.
+  bool fits(std::int64_t samples) const {
+    return count >= 0 && first_row >= 0 && (samples == 1 || count <= sample_rows) &&
+           (first_row + (samples - 1) * sample_rows + count) * row <= tensor.count();
+  }
 };
 KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // of whole sequences
-// Of a tensor [samples, tokens, groups, 2, width], from token 0 on.
+// The first `count` tokens of each sample in a tensor [samples, tokens, groups, 2, width].
 KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t samples, std::int64_t count);
 
 struct AttentionInput {
@@ -53,7 +58,7 @@ struct AttentionInput {
   // dropout.tokens maps rows of qkv to tokens. Dropout acts on the attention weights (probabilities). The random number of
   // such a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
   Dropout dropout;
-  // Partial sums in out, lse and gradients of an earlier call, over other keys, to which this call adds.
+  // True: out, lse and the gradients hold partial results of earlier calls over other keys, and this call adds to them.
   bool continues = false;
   double pairs = 0;  // pairs of a query and a key that it sees, in all samples: the work that a plan notes
 };
@@ -67,5 +72,14 @@ void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor
 // the type of `out`.
 void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                         const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue);
+
+// Calls f(Type<T>{}, Type<S>{}) for inputs of type T and results of type S, which is T or f32.
+template <class F>
+void visit_results(DType type, DType results, F&& f) {
+  visit_floating(type, [&]<class T>(Type<T> of) {
+    if (results == type) return f(of, of);
+    if constexpr (sizeof(T) == 2) f(of, Type<float>{});
+  });
+}
 
 }  // namespace chorale

@@ -122,9 +122,8 @@ void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, cons
           "attention expects gradients with the shape of its input and the type of out, {} {}, got {} {}",
           name_of(out.dtype()), to_string(in.qkv.shape()), name_of(dqkv.dtype()), to_string(dqkv.shape()));
   const std::int64_t samples = in.qkv.dim(0) / in.dropout.tokens.tokens;
-  const std::int64_t end = dkeys.first_row + (samples - 1) * dkeys.sample_rows + dkeys.count;
   require(dkeys.tensor.dtype() == sums && dkeys.count == in.keys.count && dkeys.first_token == in.keys.first_token &&
-              end * dkeys.row <= dkeys.tensor.count(),
+              dkeys.fits(samples),
           "gradients of {} keys of {} samples from token {} on cannot be stored as {} keys from token {} on, in {} {}",
           in.keys.count, samples, in.keys.first_token, dkeys.count, dkeys.first_token, name_of(dkeys.tensor.dtype()),
           to_string(dkeys.tensor.shape()));
@@ -137,7 +136,7 @@ void attention_backward(const AttentionInput& in, const Tensor& dout, const Tens
   attention::check(in, dout, out, lse, dqkv, dkeys, out.dtype());
   if (in.qkv.phantom()) return queue.note(Work::attention, attention::backward_flops(in));
   if (queue.device) return queue.device->attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
-  attention::visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
+  visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if constexpr (std::is_same_v<T, double>)
       reference::attention_backward(in, dout.values<double>().data(), out.values<double>().data(),
                                     lse.values<double>().data(), dqkv.values<double>().data(), dkeys);

@@ -55,7 +55,7 @@ struct Gradients {
   Floats p{side * side}, ds{side * side};  // one tile, [query, key]
 };
 
-// Adds the contributions of one tile to dQ and `sums`: `rows` queries from first_query, 64 keys from first_key. `dropped(i)`
+// Adds the contributions of one tile to dQ and `sums`: `rows` queries from first_query, 64 keys from first_key. `dropped[i]`
 // is the dropout index of query i for key 0.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const std::uint64_t* dropped, const KeyGradients& sums);

@@ -165,15 +165,6 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
   }
 }
 
-// Calls f(Type<T>{}, Type<S>{}) for inputs of type T and results of type S, which is T or f32.
-template <class F>
-void visit_results(DType type, DType results, F&& f) {
-  visit_floating(type, [&]<class T>(Type<T> of) {
-    if (results == type) return f(of, of);
-    if constexpr (sizeof(T) == 2) f(of, Type<float>{});
-  });
-}
-
 // Runs body(sample, group) for all samples and groups, on the queue's threads, each with its own state made by make().
 template <class Make, class Body>
 void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, Body&& body) {

@@ -58,8 +58,8 @@ class Trace(unittest.TestCase):
     def test_processes_are_ranks_and_say_where_in_the_mesh_they_are(self):
         names = {pid: name for (pid, _), name in self.named("process_name").items()}
         with h5py.File(self.record) as file:
-            place = {axis: file[f"ranks/{axis}"][:] for axis in ("dp", "tp", "pp")}
-        self.assertEqual(names, {r: f"rank {r}: dp{place['dp'][r]} tp{place['tp'][r]} pp{place['pp'][r]}" for r in range(4)})
+            place = {axis: file[f"ranks/{axis}"][:] for axis in ("dp", "pp")}  # the axes that divide something
+        self.assertEqual(names, {r: f"rank {r}: dp{place['dp'][r]} pp{place['pp'][r]}" for r in range(4)})
 
     def test_time_runs_forward_on_every_track_and_nothing_overlaps(self):
         tracks = collections.defaultdict(list)

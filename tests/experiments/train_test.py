@@ -228,7 +228,7 @@ class Train(unittest.TestCase):
         run = f"{self.folder}/latest/run.h5"
         with xarray.open_dataset(run, group="traffic") as traffic:
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
-            self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp ends world")
+            self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp cp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
             in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # of the axes, in the order above
             self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, True, False, False, True])
@@ -396,7 +396,7 @@ class Train(unittest.TestCase):
     def test_a_layout_that_does_not_fit_is_refused(self):
         result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("try dp1.tp2, dp2 or dp1.pp2", result.stderr)
+        self.assertIn("try dp1.tp2, dp2 or dp1.cp2", result.stderr)
 
     def test_what_would_be_ignored_is_refused_once(self):
         for words, says in (("dp2.z1 --reducer naive", "ZeRO stage is 1"),

@@ -63,7 +63,7 @@ __device__ inline void add_whole(std::int64_t* sum, std::uint64_t whole) {
 
 class ExactKernels final : public exact::Kernels {
  public:
-  // attention.cu
+  // attention_gradient.cu
   void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                           const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
                           const Queue& queue) override;

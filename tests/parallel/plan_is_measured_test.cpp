@@ -1,0 +1,155 @@
+// Compares plans with measurements: calls and bytes sent along each axis, and bytes held in each memory category. All are
+// integers and must be equal; only in pipelines, messages may raise the measured peak of activations above the plan.
+#include <set>
+
+#include "collectives/algorithms.hpp"
+#include "tests/catch.hpp"
+#include "tests/collectives/worlds.hpp"
+#include "tests/parallel/plan_requests.hpp"
+
+namespace chorale {
+namespace {
+
+using test::request_for;
+
+void read_nothing(std::int64_t, std::int64_t, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+  std::fill(inputs.begin(), inputs.end(), 1);
+  std::fill(targets.begin(), targets.end(), 2);
+}
+
+std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay, bool routing_is_forced) {
+  if (const std::string sent = difference(plan.axes, seen.axes, routing_is_forced); !sent.empty()) return sent;
+  for (std::size_t c = 0; c < categories; ++c) {
+    if (plan.held[c] != seen.held[c])
+      return fmt::format("{}: planned to hold {} bytes after the step, held {}", category_names[c], plan.held[c],
+                         seen.held[c]);
+    const bool more = messages_stay && c == static_cast<std::size_t>(Category::activations);
+    if (more ? seen.peak[c] < plan.peak[c] : seen.peak[c] != plan.peak[c])
+      return fmt::format("{}: planned a peak of {} bytes, measured {}", category_names[c], plan.peak[c], seen.peak[c]);
+  }
+  return "";
+}
+
+void planned_is_measured(const PlanRequest& request) {
+  INFO(to_string(request.layout) << " by " << request.algorithms.at(""));
+  const int ranks = static_cast<int>(request.layout.ranks());
+  ThreadWorld world(ranks);
+  CHECK(test::on_threads(ranks, [&](test::ThreadRank& me) {
+          SystemClock clock;
+          Communicator placed = open_world(world.transport(me.rank()), clock);
+          placed.pretend_hosts(request.hosts);
+          const Worlds worlds(std::move(placed));
+          Training training(request.options, Mesh(request.layout, worlds, request.algorithms), worlds.memory(), clock);
+          clear_accounts(training.mesh());
+          training.step(read_nothing);
+          training.check_activations();
+          const std::string trouble = difference(plan_rank(request, me.rank()), observed(training),
+                                                 request.layout.stages() > 1, request.options.shape.experts.forced());
+          me.check(trouble.empty(), "{}", trouble);
+        }) == "");
+}
+
+TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
+  for (const int world : {2, 4, 6, 8})
+    for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))
+      for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
+}
+
+// A sequence of 41 tokens has leaves of 4, the last of 1, so ranks have unequal numbers of tokens.
+TEST_CASE("measured calls and bytes of every scheme and cut of context parallelism equal the plan", "[threads]") {
+  for (const ContextScheme& scheme : context_schemes())
+    for (const CutRow& cut : token_cuts())
+      for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.tp2.cp2", "dp2.cp2.z3", "dp1.pp2.cp2"}) {
+        INFO(scheme.name << ", " << cut.name);
+        PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.sequence = 41;
+        request.options.context = {scheme.name, cut.name};
+        const LayoutLimits limits{
+            request.options.shape, request.layout.ranks(), request.options.global_batch, request.options.micro_batch,
+            &all_axes(),           request.options.context};
+        if (fits(request.layout, limits)) planned_is_measured(request);
+      }
+}
+
+// All tokens of read_nothing are equal, so some experts get many rows and others few. Plans assume balanced routing.
+TEST_CASE("without a capacity, measured calls and bytes of experts equal the plan, whatever the routing", "[threads]") {
+  for (const int world : {1, 2, 4})
+    for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1})) {
+      PlanRequest request = request_for(layout, "ring");
+      request.options.shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
+      planned_is_measured(request);
+    }
+}
+
+TEST_CASE("with a forced routing, measured calls and bytes of divided experts equal the plan", "[threads]") {
+  for (const char* word : {"dp2.ep2", "dp4.ep2", "dp4.ep4", "dp2.tp2.ep2.sp", "dp2.pp2.ep2", "dp2.pp2.ep2.zb-h1",
+                           "dp4.ep2.z1", "dp4.ep2.z2", "dp2.tp2.ep2.z3"})
+    for (const char* routing : {"balanced", "uniform", "zipf", "one"})
+      for (const double capacity : {0.0, 0.7}) {
+        INFO(routing << ", capacity " << capacity);
+        PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.experts = {
+            .count = 8, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .capacity = capacity, .routing = routing};
+        planned_is_measured(request);
+      }
+}
+
+TEST_CASE("measured calls and bytes equal the plan on several hosts", "[threads]") {
+  for (const std::vector<int>& hosts : {std::vector{0, 0, 1, 1}, std::vector{0, 1, 0, 1}, std::vector{0, 1, 1, 2}})
+    for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1}))
+      for (const char* algorithm : {"hierarchical", "auto"}) {
+        PlanRequest request = request_for(layout, algorithm);
+        request.hosts = hosts;
+        planned_is_measured(request);
+      }
+}
+
+// Whether every collective of training can use this algorithm under this layout.
+bool fits_all_axes(const char* name, const Layout& layout) {
+  for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
+    for (const std::int64_t size : {layout.replicas(), layout.shards(), layout.ranks()})
+      if (const Algorithm* row = find_algorithm(what, name); row && size > 1)
+        if (!fits(*row, Problem::even(what, 96 * size, static_cast<int>(size)))) return false;
+  return true;
+}
+
+TEST_CASE("measured calls and bytes equal the plan with every algorithm", "[threads]") {
+  std::set<std::string> names, ran;
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == Collective::all_reduce || row.what == Collective::reduce_scatter || row.what == Collective::all_gather)
+      names.insert(row.name);
+  const std::vector<Layout> layouts{parse_layout("dp3", 0), parse_layout("dp4", 0), parse_layout("dp3.z1", 0),
+                                    parse_layout("dp4.z3", 0), parse_layout("dp2.tp2.z2.sp", 0)};
+  for (const std::string& name : names)
+    for (const Layout& layout : layouts)
+      if (fits_all_axes(name.c_str(), layout)) ran.insert(name), planned_is_measured(request_for(layout, name.c_str()));
+  CHECK(ran == names);
+}
+
+// In an f16 run whose first scale is too high, some steps are skipped.
+TEST_CASE("a run with skipped steps and evaluations sends the planned bytes", "[threads]") {
+  for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1})) {
+    INFO(to_string(layout));
+    PlanRequest request = request_for(layout, "auto", DType::f16);
+    request.options.scaler = {.dynamic = true, .scale = 0x1p17, .hysteresis = 1, .patience = 1};
+    ThreadWorld world(4);
+    CHECK(test::on_threads(4, [&](test::ThreadRank& me) {
+            SystemClock clock;
+            const Worlds worlds(open_world(world.transport(me.rank()), clock));
+            Training training(request.options, Mesh(layout, worlds, request.algorithms), worlds.memory(), clock);
+            clear_accounts(training.mesh());
+            RunCounts counts{.evaluations = 2};
+            while (counts.steps - counts.skipped < 2 && counts.steps < 30)
+              ++counts.steps, counts.skipped += training.step(read_nothing).skipped;
+            for (int i = 0; i < 2; ++i) training.evaluate(read_nothing, 5);
+            const RunPlan plan = plan_run(request, me.rank(), 5);
+            me.check(counts.skipped > 0 && counts.steps == counts.skipped + 2, "{} of {} steps were skipped", counts.skipped,
+                     counts.steps);
+            const std::string trouble = difference(plan.after(counts), accounts_of(training.mesh()), false);
+            me.check(trouble.empty(), "{}", trouble);
+          }) == "");
+  }
+}
+
+}  // namespace
+}  // namespace chorale
