@@ -231,7 +231,7 @@ class Train(unittest.TestCase):
             self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp cp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
             in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # of the axes, in the order above
-            self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, True, False, False, True])
+            self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, True, False, False, False, True])
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
         with h5py.File(run) as file:
