@@ -74,6 +74,8 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
   };
   fmt::print("{:<5} {:<4} {:>2} × {:<4}", numerics.name(), name_of(dtype), experts, mean);
   for (const Form& form : forms) {
+    for (std::int64_t count = mean * 3 / 4; count <= mean * 5 / 4; ++count)  // prepares products of these numbers of rows
+      form.run(0, 0, count, leaves_of(count));
     std::vector<double> one, grouped;
     for (int repetition = 0; repetition <= repetitions; ++repetition) {
       const std::vector<std::int64_t> counts = uneven(experts, mean, static_cast<std::uint64_t>(repetition));

@@ -84,6 +84,8 @@ inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
   return pieces;
 }
 
+std::int64_t half_of_cache();  // of the L2 cache of this core, in floats
+
 // A tile's place in the product, and its range of k.
 struct Place {
   std::int64_t row, rows, column, columns;
@@ -99,7 +101,7 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::sp
   struct alignas(64) Line {
     float values[16];
   };
-  constexpr std::int64_t most_packed = 1 << 20, half_of_cache = 1 << 16;  // floats
+  constexpr std::int64_t most_packed = 1 << 20;  // floats
   const std::vector<Piece> pieces = pieces_of(blocks);
   std::int64_t longest = 1;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.length);
@@ -107,7 +109,7 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::sp
     return std::min(std::max(floats / longest / tile, std::int64_t{1}), (count + tile - 1) / tile) * tile;
   };
   const std::int64_t height = most(most_packed, tile_rows, part.last_row - part.first_row);
-  const std::int64_t width = most(half_of_cache, tile_columns, part.last_column - part.first_column);
+  const std::int64_t width = most(half_of_cache(), tile_columns, part.last_column - part.first_column);
   const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
   const auto left = lines(height * longest), right = lines(width * longest);
 

@@ -5,11 +5,20 @@
 //   add_outer         one chain per block of tokens, rounded likewise; the blocks are added to the existing sums
 //
 // Rounding costs as much as 12 multiply-adds, so blocks of 64 cost a sixth more than f32, blocks of 256 a twentieth more.
+// Few blocks are rounded straight into the result. The copy of a tile that many blocks share costs more than it saves them.
+#include <unistd.h>
+
 #include "src/math/exact/chain_products.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 
 namespace chorale::exact {
+
+// Virtual machines may not tell the size. Then it is 512 KiB, the smallest of a current server.
+std::int64_t half_of_cache() {
+  static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 512 << 10);
+  return bytes / 2 / static_cast<std::int64_t>(sizeof(float));
+}
 
 void HostKernels::product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) {
   const Cut cut(operands.rows, operands.columns, queue.threads);
@@ -26,22 +35,27 @@ void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int6
   const Cut cut(operands.rows, operands.columns, queue.threads);
   rounded_for(queue, cut.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
     const auto finish = [&](const Place& at, const float* a, const float* b) {
-      WholeTile sums = {};
-      if (onto) prefetch_tile(y + at.row * operands.columns + at.column + tile_columns, at.rows, operands.columns);
+      std::int64_t* const corner = y + at.row * operands.columns + at.column;
+      const bool adds = onto || at.piece.start > 0, directly = adds && at.piece.blocks.size() <= 8;
+      if (onto) prefetch_tile(corner + tile_columns, at.rows, operands.columns);
+      WholeTile sums;
+      if (!directly) std::fill_n(sums[0], tile_rows * tile_columns, 0);
       for (const std::int64_t length : at.piece.blocks) {
         Tile tile;
         multiply<false>(a, b, length, {tile[0], tile_columns});
         a += length * tile_rows, b += length * tile_columns;
-        const float* row = tile[0];  // elements beyond the edges are never read
-        if (at.rows == tile_rows && at.columns == tile_columns)
-          rounding.add(sums[0], tile_rows * tile_columns, [&](std::int64_t j) { return row[j]; });
+        const auto round = [&](std::int64_t* to, std::int64_t count, const float* from) {  // never beyond the edges
+          rounding.add(to, count, [from](std::int64_t j) { return from[j]; });
+        };
+        if (!directly && at.rows == tile_rows && at.columns == tile_columns)
+          round(sums[0], tile_rows * tile_columns, tile[0]);
         else
-          for (std::int64_t i = 0; i < at.rows; ++i, row += tile_columns)
-            rounding.add(sums[i], at.columns, [&](std::int64_t j) { return row[j]; });
+          for (std::int64_t i = 0; i < at.rows; ++i)
+            round(directly ? corner + i * operands.columns : sums[i], at.columns, tile[i]);
       }
-      const bool adds = onto || at.piece.start > 0;
+      if (directly) return;
       for (std::int64_t i = 0; i < at.rows; ++i) {
-        std::int64_t* to = y + (at.row + i) * operands.columns + at.column;
+        std::int64_t* to = corner + i * operands.columns;
         for (std::int64_t j = 0; j < at.columns; ++j) to[j] = adds ? plus(to[j], sums[i][j]) : sums[i][j];
       }
     };
