@@ -1,6 +1,6 @@
-// Where attention's vectors lie in memory. There are two implementations. attention.cu and
-// attention_gradient.cu have one warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu have tiles on tensor cores, for 16-bit heads of
-// width 64 or 128.
+// Where attention's vectors lie in memory. There are two implementations. attention.cu and attention_gradient.cu have one
+// warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu have tiles on tensor cores, for
+// 16-bit heads of width 64 or 128.
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"
