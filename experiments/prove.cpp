@@ -42,8 +42,30 @@ namespace {
 
 using namespace prove;
 
-// For each model, the history of one rank. The cases that train the model are compared with it.
-using References = std::vector<std::pair<ModelShape, History>>;
+// What decides the numbers that one rank computes: the model and the data.
+struct Subject {
+  ModelShape shape;
+  train::DocumentMask documents;
+  bool few_labels = false;
+  explicit Subject(const Case& row) : shape(row.options.shape), documents(row.documents), few_labels(row.few_labels) {}
+  bool operator==(const Subject&) const = default;
+};
+
+// For each subject, the history of one rank. The cases of the subject are compared with it.
+using References = std::vector<std::pair<Subject, History>>;
+
+// The synthetic language as a case reads it.
+ReadSamples reader_of(const Case& row) {
+  const auto data = std::make_shared<train::Dataset>("synthetic", row.options.shape, row.options.seed, row.documents);
+  return [data, read = data->training(), few = row.few_labels, sequence = row.options.shape.sequence](
+             std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+    read(first, samples, rows);
+    for (std::int64_t i = 0; few && i < samples; ++i)
+      if ((first + i) % 3 == 1)
+        std::ranges::fill(
+            rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
+  };
+}
 
 class Prove final : public Command {
  public:
@@ -78,7 +100,7 @@ class Prove final : public Command {
     device_.check();
     signals_.emplace();
     const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
-                     flags_.training(1, {})};
+                     flags_.training(1, {}), flags_.document_mask()};
     chorale::check(plain.options, plain.layout);
     for (const auto& list : {vary_, combine_}) check_kinds(list, plain.options.shape);
     if (layouts_ == std::vector<std::string>{"all"}) return;
@@ -95,20 +117,17 @@ class Prove final : public Command {
     device_.complete(options);
     const Case plain{plain_layout(),
                      train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
-                     train::algorithms_by_axis(algorithm_), options};
+                     train::algorithms_by_axis(algorithm_), options, flags_.document_mask()};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));
     for (Case& row : combined(layouts_, runtime.size(), plain, combine_)) cases.push_back(std::move(row));
-    const train::Dataset data("synthetic", plain.options.shape, plain.options.seed);
-    const ReadSamples read = data.training();
-
     const auto ranks = gather_rank_facts(runtime, session.clock);
     RunRecord record = open_run_record(run_dir_, session, ranks);
     if (record.recorder) record.recorder->text("/", "device", device_.about());
     const double began = session.clock.seconds();
     References references;
-    if (runtime.rank() == 0) references = train_alone(cases, plain, read, session.clock);
-    const std::vector<Proof> proofs = prove_all(cases, references, read, session, record, ranks);
+    if (runtime.rank() == 0) references = train_alone(cases, plain, session.clock);
+    const std::vector<Proof> proofs = prove_all(cases, references, session, record, ranks);
     int code = 0;
     if (runtime.rank() == 0) {
       print(proofs);
@@ -177,16 +196,16 @@ class Prove final : public Command {
     return history;
   }
 
-  // Trains each model of the cases on one rank.
-  References train_alone(const std::vector<Case>& cases, const Case& plain, const ReadSamples& read, Clock& clock) {
+  // Trains the model of each case on one rank, with the same data.
+  References train_alone(const std::vector<Case>& cases, const Case& plain, Clock& clock) {
     HostMemory host;
     References references;
     for (const Case& row : cases) {
-      if (reference_of(row.options.shape, references)) continue;
+      if (reference_of(row, references)) continue;
       TrainingOptions options = plain.options;
-      options.shape = row.options.shape;
-      references.emplace_back(options.shape,
-                              train(options, Mesh(), device_.memory() ? *device_.memory() : host, read, clock));
+      options.shape = row.options.shape, options.packed = row.options.packed;
+      references.emplace_back(Subject(row),
+                              train(options, Mesh(), device_.memory() ? *device_.memory() : host, reader_of(row), clock));
       if (const std::string& failure = references.back().second.failure; !failure.empty())
         throw Error(
             Exit::runtime,
@@ -196,15 +215,15 @@ class Prove final : public Command {
     return references;
   }
 
-  static const History* reference_of(const ModelShape& shape, const References& references) {
-    const auto found = std::ranges::find(references, shape, &References::value_type::first);
+  static const History* reference_of(const Case& row, const References& references) {
+    const auto found = std::ranges::find(references, Subject(row), &References::value_type::first);
     return found == references.end() ? nullptr : &found->second;
   }
 
   // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
   // of an interrupted case.
-  std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, const ReadSamples& read,
-                               Session& session, RunRecord& record, const std::vector<RankFacts>& ranks) {
+  std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, Session& session,
+                               RunRecord& record, const std::vector<RankFacts>& ranks) {
     const mpi::Runtime& runtime = *session.runtime;
     std::map<ByAxis, Worlds> worlds;
     for (const Case& row : cases)
@@ -227,12 +246,11 @@ class Prove final : public Command {
         progress->update(static_cast<std::int64_t>(first),
                          to_string(round[0].layout) + (round.size() > 1 ? " …" : "") + " " + round[0].variation);
       auto number = static_cast<std::int64_t>(first);
-      for (Proof& proof : prove_round(round, worlds.at(round[0].backends), read, session, ranks)) {
+      for (Proof& proof : prove_round(round, worlds.at(round[0].backends), session, ranks)) {
         proof.number = number++;
         const bool whole = proof.history.steps.size() == static_cast<std::size_t>(steps_);
         if (!whole && proof.history.failure.empty()) continue;  // interrupted
-        proof.difference =
-            first_difference(*reference_of(proof.row.options.shape, references), proof.history, proof.row.options.shape);
+        proof.difference = first_difference(*reference_of(proof.row, references), proof.history, proof.row.options.shape);
         records->add(proof);
         proofs.push_back(std::move(proof));
       }
@@ -255,7 +273,7 @@ class Prove final : public Command {
   }
 
   // Runs one round. Returns its proofs on rank 0, an empty list on other ranks.
-  std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, const ReadSamples& read, Session& session,
+  std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, Session& session,
                                  const std::vector<RankFacts>& facts) {
     const mpi::Runtime& runtime = *session.runtime;
     const auto ranks = static_cast<int>(round[0].layout.ranks());
@@ -266,7 +284,7 @@ class Prove final : public Command {
       const Worlds part = world.split(takes_part ? group : -1);
       if (takes_part) {
         const Case& row = round[static_cast<std::size_t>(group)];
-        seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
+        seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), reader_of(row), session.clock);
         if (!seen.failure.empty())  // printed at once, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
         if (runtime.rank() % ranks > 0) seen.steps.clear();  // the layout's first rank has the same steps

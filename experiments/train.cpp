@@ -93,7 +93,7 @@ class Train final : public Command {
     const TrainingOptions options = options_on(layout);
     require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
     chorale::check(options, layout);
-    train::Dataset(data_, options.shape, options.seed);
+    train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
     signals_.emplace();
   }
@@ -120,7 +120,7 @@ class Train final : public Command {
     layout_flags_.complete(options);
     memory_.complete(options);
     require_place(asked.layout, world);
-    const train::Dataset data(data_, options.shape, options.seed);
+    const train::Dataset data(data_, options.shape, options.seed, flags_.document_mask());
     const auto [choice, why_order] = train::placed(asked, options, topology_of(*session.runtime));
 
     train::Team team(choice, device_, session);

@@ -4,6 +4,21 @@
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
+namespace {
+
+// The positions of `rows` rows. The tables are where kernels run, so they are not read here.
+Tensor positions_of(const Tokens& stream, std::int64_t rows, Context& context) {
+  for (const Tensor& table : {context.positions, context.places})
+    if (table) return table.narrow(stream.first_row, rows);
+  const Tensor positions = context.typed({rows}, DType::i32, Category::workspace);
+  if (!positions.phantom())
+    with_values<std::int32_t>(positions, Use::write, [&](std::span<std::int32_t> all) {
+      for (std::int64_t row = 0; auto& position : all) position = static_cast<std::int32_t>(stream.position(row++));
+    });
+  return positions;
+}
+
+}  // namespace
 
 Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& share)
     : dropout_(shape.dropout), site_(site) {
@@ -46,11 +61,7 @@ Tensor Embedding::backward(const Tensor& dy, Context& context) {
                               table_->site, context.queue);
     context.ready(*table_);
     if (!positions_) return;
-    const Tensor places = context.typed({gradient.dim(0)}, DType::i32, Category::workspace);
-    if (!places.phantom())
-      with_values<std::int32_t>(places, Use::write, [&](std::span<std::int32_t> all) {
-        for (std::int64_t row = 0; auto& place : all) place = static_cast<std::int32_t>(context.stream.position(row++));
-      });
+    const Tensor places = positions_of(context.stream, gradient.dim(0), context);
     context.numerics.add_rows(places, 0, gradient, positions_->gradient, positions_->site, context.queue);
     context.ready(*positions_);
   });

@@ -30,7 +30,7 @@ double flops_per_sample(const Training& training) {
   return flops;
 }
 
-void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<std::int32_t>) {}
+void no_samples(std::int64_t, std::int64_t, const SampleRows&) {}
 
 // A training that pretends to be one rank of the layout.
 class Pretence {

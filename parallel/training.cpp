@@ -52,15 +52,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
                     .sequence = options_.shape.sequence,
                     .first_token = cut_.runs(here).front().first,
                     .tokens = tokens};
-  if (!cut_.in_order()) {
-    context.places = context.typed({rows}, DType::i32, Category::data);
-    context.tokens.places = static_cast<const std::int32_t*>(context.places.slice().data);
-    if (!context.places.phantom())
-      with_values<std::int32_t>(context.places, Use::write, [&](std::span<std::int32_t> places) {
-        const std::vector<std::int64_t> all = cut_.places(here);
-        for (std::size_t row = 0; row < places.size(); ++row) places[row] = static_cast<std::int32_t>(all[row % all.size()]);
-      });
-  }
+  make_tables(cut_, here, samples, options_.packed, context);
   context.attention = attention_.get();
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
@@ -80,23 +72,8 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
-  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends())) {
-    const auto sequence = static_cast<std::size_t>(options_.shape.sequence), there = static_cast<std::size_t>(samples);
-    std::vector<std::int32_t> all_inputs(there * sequence), all_targets(there * sequence);
-    if (samples > 0) read(cursor, samples, all_inputs, all_targets);
-    const std::vector<std::int64_t> places = cut_.places(mesh_.context().rank());
-    with_values<std::int32_t>(batch->inputs, Use::write, [&](std::span<std::int32_t> inputs) {
-      with_values<std::int32_t>(context.targets, Use::write, [&](std::span<std::int32_t> targets) {
-        for (std::size_t row = 0; row < inputs.size(); ++row) {
-          const std::size_t sample = row / places.size();
-          const std::size_t from = sample * sequence + static_cast<std::size_t>(places[row % places.size()]);
-          inputs[row] = sample < there ? all_inputs[from] : 0;
-          targets[row] = sample < there ? all_targets[from] : -1;
-        }
-        batch->targets = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
-      });
-    });
-  }
+  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.packed))
+    read_rows(read, cursor, samples, cut_, mesh_.context().rank(), *batch);
   return batch;
 }
 

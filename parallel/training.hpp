@@ -23,6 +23,7 @@
 #include "parallel/batch_totals.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/experts.hpp"
+#include "parallel/rows.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
 #include "src/base/clock.hpp"
@@ -52,6 +53,7 @@ struct TrainingOptions {
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   ExchangeOptions exchange = {};         // how rows travel to experts and back
   ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
+  bool packed = false;                   // a sample may hold several documents (src/data/documents.hpp)
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   BuildModel build = {};                 // builds the model; empty: build_gpt
   Meter* meter = nullptr;                // of a plan: learns the work of the kernels
@@ -62,11 +64,6 @@ struct TrainingOptions {
     return queue;
   }
 };
-
-// Fills the inputs and the targets (next tokens) of `samples` samples, beginning with sample number `first`. Both spans
-// have samples × sequence elements. A target of −1 does not count in the loss.
-using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                                       std::span<std::int32_t> targets)>;
 
 class Training {
  public:

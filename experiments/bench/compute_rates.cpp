@@ -53,12 +53,11 @@ Phases measure(const TrainingOptions& options) {
   HostMemory host;
   Pool memory(host);  // as in a run: tensors use the same pages again
   Training training(options, memory, clock);
-  const ReadSamples read = [&](std::int64_t first, std::int64_t, std::span<std::int32_t> inputs,
-                               std::span<std::int32_t> targets) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+  const ReadSamples read = [&](std::int64_t first, std::int64_t, const SampleRows& rows) {
+    for (std::size_t i = 0; i < rows.inputs.size(); ++i) {
       const auto token = static_cast<std::int64_t>(i) * 31 + first;
-      inputs[i] = static_cast<std::int32_t>(token % options.shape.vocabulary);
-      targets[i] = static_cast<std::int32_t>((token + 31) % options.shape.vocabulary);
+      rows.inputs[i] = static_cast<std::int32_t>(token % options.shape.vocabulary);
+      rows.targets[i] = static_cast<std::int32_t>((token + 31) % options.shape.vocabulary);
     }
   };
   training.step(read);

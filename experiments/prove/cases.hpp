@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/train/dataset.hpp"
 #include "parallel/training.hpp"
 
 namespace chorale::prove {
@@ -12,7 +13,9 @@ struct Case {
   Layout layout;
   ByAxis backends, algorithms;
   TrainingOptions options;
-  std::string variation = "";  // "bucket 1 KiB"
+  train::DocumentMask documents;  // of the data; a variation may replace them
+  bool few_labels = false;        // most targets of every third sample do not count, so some ranks have none
+  std::string variation = "";     // "bucket 1 KiB"
 };
 
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`

@@ -90,6 +90,30 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
+// Schemes without the bits of one rank are left out.
+std::vector<Variation> of_contexts() {
+  std::vector<Variation> all;
+  for (const ContextScheme& scheme : context_schemes())
+    for (const CutRow& cut : token_cuts())
+      if (scheme.exact)
+        all.push_back({fmt::format("context {}, {}", scheme.name, cut.name), [&](Case& row) {
+                         row.options.context = {scheme.name, cut.name};
+                         return row.layout.context_ranks() > 1;
+                       }});
+  return all;
+}
+
+// A sixth of a sequence is a document, on average.
+std::vector<Variation> of_documents(const Case& plain) {
+  const std::string name = fmt::format("random:{}", std::max<std::int64_t>(plain.options.shape.sequence / 6, 1));
+  std::vector<Variation> all;
+  for (const bool few_labels : {false, true})
+    all.push_back(always(few_labels ? "documents, few labels" : "documents", [name, few_labels](Case& row) {
+      row.documents.documents = name, row.options.packed = true, row.few_labels = few_labels;
+    }));
+  return all;
+}
+
 std::vector<Variation> of_routings() {
   std::vector<Variation> all;
   for (const std::string& name : routing_names())
@@ -182,7 +206,9 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
   if (kind == "order") return of_orders();
   if (kind == "recompute") return of_recomputing();
   if (kind == "routing") return of_routings();
-  return kind == "capacity" ? of_capacities() : of_balances();
+  if (kind == "capacity") return of_capacities();
+  if (kind == "balance") return of_balances();
+  return kind == "context" ? of_contexts() : of_documents(plain);
 }
 
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain) {

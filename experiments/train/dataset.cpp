@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "src/data/synthetic.hpp"
 #include "src/data/token_file.hpp"
 
@@ -14,7 +16,8 @@ constexpr std::int64_t synthetic_samples = std::int64_t{1} << 40;
 
 }  // namespace
 
-Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed) : sequence_(shape.sequence) {
+Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed, const DocumentMask& mask)
+    : documents_(Documents::named(mask.documents)), sequence_(shape.sequence) {
   std::int64_t samples = synthetic_samples;
   if (data == "synthetic") {
     auto language = std::make_unique<SyntheticLanguage>(shape.vocabulary, seed);
@@ -23,6 +26,8 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
   } else {
     auto stored = std::make_unique<StoredTokens>(open_tokens(data));
     stored->require_below(shape.vocabulary);
+    if (documents_.any())
+      documents_.require_within(*stored, mask.split ? std::numeric_limits<std::int64_t>::max() : sequence_);
     source_ = std::move(stored);
     samples = source_->samples(sequence_);
     if (samples < 2)
@@ -35,11 +40,10 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
 }
 
 ReadSamples Dataset::reader(std::int64_t (Sampler::*sample)(std::int64_t) const) const {
-  return [this, sample](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                        std::span<std::int32_t> targets) {
+  return [this, sample](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     std::vector<std::int64_t> which;
     for (std::int64_t i = 0; i < samples; ++i) which.push_back(((*sampler_).*sample)(first + i));
-    fill_batch(*source_, which, sequence_, inputs, targets);
+    fill_batch(*source_, which, sequence_, rows, documents_);
   };
 }
 

@@ -10,11 +10,17 @@
 
 namespace chorale::train {
 
+struct DocumentMask {
+  std::string documents = "none";  // Documents::named
+  bool split = false;              // true: documents may be longer than a sequence
+  bool operator==(const DocumentMask&) const = default;
+};
+
 class Dataset {
  public:
   // `data`: the path of a token file, or "synthetic". Throws a usage error if the file has tokens outside the model's
-  // vocabulary, or is too short for its sequence length.
-  Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed);
+  // vocabulary, is too short for its sequence length, or has documents that are too long.
+  Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed, const DocumentMask& mask = {});
 
   ReadSamples training() const;
   ReadSamples validation() const;
@@ -24,6 +30,7 @@ class Dataset {
 
  private:
   ReadSamples reader(std::int64_t (Sampler::*sample)(std::int64_t) const) const;
+  Documents documents_;
   std::unique_ptr<TokenSource> source_;
   std::unique_ptr<Sampler> sampler_;
   std::int64_t sequence_;

@@ -150,6 +150,13 @@ void Flags::declare(Options& o) {
       .range(0, 1e7);
   o.add("gradient-accumulation-steps", accumulation_, "micro-batches per step of a replica; 0: from the batch sizes")
       .range(0, 1e7);
+  o.add("document-mask", document_mask_.documents,
+        "separate the documents of a sample, which an end-of-text token ends or an index file names: no attention and no "
+        "targets across their borders, positions of their own")
+      .words("none|TOKEN|FILE.idx|random:MEAN");
+  o.add("split-documents", document_mask_.split, "cut documents that are longer than a sequence")
+      .only_where("separate documents",
+                  [this] { return document_mask_.documents == "none" ? "document-mask is none" : ""; });
   o.add("train-iters", steps_, "training steps").range(1, 1e9);
   o.section("optimizer");
   o.add("optimizer", optimizer_, "update rule").one_of({"adamw", "sgd"}).also("adam", "adamw");
@@ -327,6 +334,7 @@ TrainingOptions Flags::training(int threads, const Layout& layout) const {
   o.compute = dtype_named(dtype_);
   o.numerics = numerics_;
   take_batch(o, layout);
+  o.packed = document_mask_.documents != "none";
   o.optimizer = optimizer_;
   o.masters = !no_masters_;
   o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/train/dataset.hpp"
 #include "parallel/training.hpp"
 #include "src/base/options.hpp"
 #include "src/base/settings.hpp"
@@ -35,6 +36,7 @@ class Flags {
   // the number of replicas.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
+  const DocumentMask& document_mask() const { return document_mask_; }
   // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape
   // allows a shorter sequence. It refuses any other shape option that the command line, the environment or a preset sets,
   // even if the value agrees.
@@ -49,6 +51,7 @@ class Flags {
   void take_batch(TrainingOptions& o, const Layout& layout) const;
   const Options* options_ = nullptr;  // the declared options, which know the source of each value
   ModelShape shape_;
+  DocumentMask document_mask_;
   void declare_experts(Options& options);
   void declare_rate(Options& options);
   LearningRate rate() const;

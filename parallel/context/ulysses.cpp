@@ -53,6 +53,8 @@ class Ulysses final : public AttentionScheme {
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
       context.tokens = {
           .first_sample = outer.tokens.first_sample, .sequence = scheme.cut_.sequence(), .tokens = scheme.cut_.sequence()};
+      if (outer.whole_positions)
+        context.tokens.positions = static_cast<const std::int32_t*>(outer.whole_positions.slice().data);
       dropout.tokens = context.tokens;
     }
     AttentionShape shape;

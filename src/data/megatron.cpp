@@ -1,6 +1,7 @@
 #include "src/data/megatron.hpp"
 
 #include <cstring>
+#include <limits>
 #include <optional>
 
 namespace chorale {
@@ -52,12 +53,15 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace
+struct Index {
+  TokenType type;
+  std::vector<std::int64_t> documents;  // as megatron_documents()
+};
 
-StoredTokens open_megatron(const std::filesystem::path& index) {
-  const MappedFile index_file(index);
-  MappedFile data(std::filesystem::path(index).replace_extension(".bin"));
-  Reader reader(index.string(), index_file.bytes());
+// `there`: the bytes of FILE.bin, if they are to be compared.
+Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> there) {
+  const MappedFile file(path);
+  Reader reader(path.string(), file.bytes());
   for (const char expected : magic)
     if (reader.next<char>("magic") != expected) reader.refuse("it does not start with MMIDIDX");
   if (const auto version = reader.next<std::uint64_t>("version"); version != 1)
@@ -71,28 +75,42 @@ StoredTokens open_megatron(const std::filesystem::path& index) {
   Reader places = reader.list<std::int64_t>(sequences, "places");
   Reader documents = reader.list<std::int64_t>(bounds, "document bounds");
 
-  const std::int64_t there = static_cast<std::int64_t>(data.bytes().size()) / size_of(*type);
-  std::int64_t count = 0;
+  const std::int64_t all = there ? *there / size_of(*type) : std::numeric_limits<std::int64_t>::max() / 8;
+  std::vector<std::int64_t> starts{0};  // of sequences, in tokens
   for (std::uint64_t i = 0; i < sequences; ++i) {
     const auto length = lengths.next<std::int32_t>("lengths");
     const auto place = places.next<std::int64_t>("places");
-    if (length < 0 || length > there - count)
+    const std::int64_t count = starts.back();
+    if (length < 0 || length > all - count)
       reader.refuse(fmt::format("sequence {} has {} tokens, but only {} of {} tokens are left in the .bin", i, length,
-                                there - count, there));
+                                all - count, all));
     if (place != count * size_of(*type))
       reader.refuse(
           fmt::format("sequence {} starts at byte {}, but the one before it ends at {}", i, place, count * size_of(*type)));
-    count += length;
+    starts.push_back(count + length);
   }
+  Index index{*type, {}};
   std::int64_t bound = 0;
   for (std::uint64_t i = 0; i < bounds; ++i) {
     const auto next = documents.next<std::int64_t>("document bounds");
     if (next < bound || static_cast<std::uint64_t>(next) > sequences)
       reader.refuse(fmt::format("document {} starts at sequence {} of {}", i, next, sequences));
+    index.documents.push_back(starts[static_cast<std::size_t>(next)]);
     bound = next;
   }
-  if (count == 0) reader.refuse("it has no tokens");
-  return {index.string(), std::move(data), *type, 0, count};
+  if (starts.back() == 0) reader.refuse("it has no tokens");
+  if (index.documents.empty() || index.documents.back() < starts.back()) index.documents.push_back(starts.back());
+  return index;
 }
+
+}  // namespace
+
+StoredTokens open_megatron(const std::filesystem::path& index) {
+  MappedFile data(std::filesystem::path(index).replace_extension(".bin"));
+  const auto [type, documents] = read_index(index, static_cast<std::int64_t>(data.bytes().size()));
+  return {index.string(), std::move(data), type, 0, documents.back()};
+}
+
+std::vector<std::int64_t> megatron_documents(const std::filesystem::path& index) { return read_index(index, {}).documents; }
 
 }  // namespace chorale

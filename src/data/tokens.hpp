@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/base/error.hpp"
+#include "src/data/documents.hpp"
 
 namespace chorale {
 
@@ -27,18 +28,26 @@ class TokenSource {
   std::int64_t samples(std::int64_t sequence) const { return std::max<std::int64_t>(0, count() - 1) / sequence; }
 };
 
-// inputs and targets are [samples.size(), sequence], row after row.
+// Rows of samples to fill, [samples, sequence], sample after sample.
+struct SampleRows {
+  std::span<std::int32_t> inputs, targets;  // a target of −1 does not count in the loss
+  std::span<std::int32_t> positions = {};   // index of each token in its document; empty: a sample is one document
+};
+
 inline void fill_batch(const TokenSource& source, std::span<const std::int64_t> samples, std::int64_t sequence,
-                       std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+                       const SampleRows& rows, const Documents& documents = {}) {
   const auto length = static_cast<std::size_t>(sequence);
-  require(inputs.size() == samples.size() * length && targets.size() == inputs.size(),
-          "{} samples of {} tokens do not fill {} inputs and {} targets", samples.size(), sequence, inputs.size(),
-          targets.size());
+  require(rows.inputs.size() == samples.size() * length && rows.targets.size() == rows.inputs.size(),
+          "{} samples of {} tokens do not fill {} inputs and {} targets", samples.size(), sequence, rows.inputs.size(),
+          rows.targets.size());
   std::vector<std::int32_t> row(length + 1);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     source.read(samples[i], row);
-    std::copy(row.begin(), row.end() - 1, inputs.begin() + static_cast<std::ptrdiff_t>(i * length));
-    std::copy(row.begin() + 1, row.end(), targets.begin() + static_cast<std::ptrdiff_t>(i * length));
+    const auto part = [&](std::span<std::int32_t> all) { return all.subspan(i * length, length); };
+    std::copy(row.begin(), row.end() - 1, part(rows.inputs).begin());
+    std::copy(row.begin() + 1, row.end(), part(rows.targets).begin());
+    if (!rows.positions.empty())
+      documents.mark(samples[i] * sequence, part(rows.inputs), part(rows.targets), part(rows.positions));
   }
 }
 

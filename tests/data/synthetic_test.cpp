@@ -119,7 +119,7 @@ TEST_CASE("the inputs of a batch are the tokens of its samples, and the targets 
   const SyntheticLanguage language(64, 0);
   const std::vector<std::int64_t> samples{5, 3};
   std::vector<std::int32_t> inputs(8), targets(8);
-  fill_batch(language, samples, 4, inputs, targets);
+  fill_batch(language, samples, 4, {inputs, targets});
   for (std::size_t row = 0; row < 2; ++row) {
     const auto text = read(language, samples[row], 5);
     for (std::size_t i = 0; i < 4; ++i) {
@@ -127,5 +127,5 @@ TEST_CASE("the inputs of a batch are the tokens of its samples, and the targets 
       CHECK(targets[4 * row + i] == text[i + 1]);
     }
   }
-  CHECK_THROWS_WITH(fill_batch(language, samples, 5, inputs, targets), says("do not fill"));
+  CHECK_THROWS_WITH(fill_batch(language, samples, 5, {inputs, targets}), says("do not fill"));
 }

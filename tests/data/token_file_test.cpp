@@ -102,6 +102,7 @@ TEST_CASE("Megatron's data sets are read, whatever the type of their tokens") {
     write(folder / "set.bin", raw<T>({5, 6, 7, 8, 100}));
     for (const char* name : {"set.bin", "set.idx"})
       CHECK(all_of(open_tokens(folder / name)) == std::vector<std::int32_t>{5, 6, 7, 8, 100});
+    CHECK(megatron_documents(folder / "set.idx") == std::vector<std::int64_t>{0, 2, 5});
   };
   check(1, std::uint8_t{});
   check(2, std::int8_t{});

@@ -80,13 +80,12 @@ TEST_CASE("a call in flight progresses while a rank computes its layers", "[thre
             sum.wait();
             ++over;
           }
-          run.training.step(
-              [&, micro_batch = 0](std::int64_t first, std::int64_t samples, auto inputs, auto targets) mutable {
-                if (me.rank() == 0 && micro_batch == 0) comes(begun, 2);
-                if (me.rank() == 0 && micro_batch == 1) went_on = comes(over, 1);
-                ++micro_batch;
-                run.read(first, samples, inputs, targets);
-              });
+          run.training.step([&, micro_batch = 0](std::int64_t first, std::int64_t samples, const SampleRows& rows) mutable {
+            if (me.rank() == 0 && micro_batch == 0) comes(begun, 2);
+            if (me.rank() == 0 && micro_batch == 1) went_on = comes(over, 1);
+            ++micro_batch;
+            run.read(first, samples, rows);
+          });
           if (me.rank() == 0) me.check(went_on, "the sum made no progress while micro-batch 0 was computed");
           sum.wait();
         }) == "");

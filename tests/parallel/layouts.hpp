@@ -49,16 +49,22 @@ inline std::vector<Layout> expert_layouts_of(int world) {
   return layouts;
 }
 
-// Some targets are masked, and the replicas have different numbers of masked targets.
-inline ReadSamples samples_of(const ModelShape& shape) {
-  return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](
-             std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+// Some targets are masked, and the replicas have different numbers of masked targets. If samples hold several documents, the
+// first two thirds of every third sample have no targets, so ranks that divide the sequence may have none.
+inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
+  const Documents documents = packed ? Documents::random(6) : Documents();
+  return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence,
+          documents](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     std::vector<std::int64_t> which;
     for (std::int64_t i = 0; i < samples; ++i) which.push_back(first + i);
-    fill_batch(language, which, sequence, inputs, targets);
+    fill_batch(language, which, sequence, rows, documents);
     for (std::int64_t i = 0; i < samples; ++i)
       for (std::int64_t masked = 0; masked < (first + i) % 5; ++masked)
-        targets[static_cast<std::size_t>(i * sequence + masked)] = -1;
+        rows.targets[static_cast<std::size_t>(i * sequence + masked)] = -1;
+    for (std::int64_t i = 0; i < samples && documents.any(); ++i)
+      if ((first + i) % 3 == 1)
+        std::ranges::fill(
+            rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
   };
 }
 
@@ -83,7 +89,7 @@ struct Run {
   Seen seen;
 
   Run(const TrainingOptions& options, Mesh mesh, Memory& memory)
-      : pool(memory), training(options, std::move(mesh), pool, clock), read(samples_of(options.shape)) {}
+      : pool(memory), training(options, std::move(mesh), pool, clock), read(samples_of(options.shape, options.packed)) {}
 
   Run& steps(int count) {
     for (int i = 0; i < count; ++i) {

@@ -89,11 +89,11 @@ struct LastAlone : Before {
 // have the same number of unmasked tokens.
 struct LocalMeans : Before {
   explicit LocalMeans(Run& to) : Before(to) {
-    to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, auto inputs, auto targets) {
-      read(first, samples, inputs, targets);
-      own_ += counted(targets);
+    to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+      read(first, samples, rows);
+      own_ += counted(rows.targets);
       std::vector<std::int32_t> all(static_cast<std::size_t>(12 * run.training.options().shape.sequence)), next(all.size());
-      read(first / 12 * 12, 12, all, next);
+      read(first / 12 * 12, 12, {all, next});
       all_ = counted(next);
     };
   }

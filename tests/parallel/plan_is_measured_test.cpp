@@ -12,9 +12,9 @@ namespace {
 
 using test::request_for;
 
-void read_nothing(std::int64_t, std::int64_t, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
-  std::fill(inputs.begin(), inputs.end(), 1);
-  std::fill(targets.begin(), targets.end(), 2);
+void read_nothing(std::int64_t, std::int64_t, const SampleRows& rows) {
+  std::ranges::fill(rows.inputs, 1);
+  std::ranges::fill(rows.targets, 2);
 }
 
 std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay, bool routing_is_forced) {

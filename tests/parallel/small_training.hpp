@@ -26,12 +26,11 @@ struct SmallRun {
   explicit SmallRun(const TrainingOptions& options) : SmallRun(options, host) {}
   SmallRun(const TrainingOptions& options, Memory& memory) : training(options, memory, clock) {}
   ReadSamples read() {
-    return
-        [this](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
-          std::vector<std::int64_t> which;
-          for (std::int64_t i = 0; i < samples; ++i) which.push_back(sampler.training_sample(first + i));
-          fill_batch(language, which, 16, inputs, targets);
-        };
+    return [this](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+      std::vector<std::int64_t> which;
+      for (std::int64_t i = 0; i < samples; ++i) which.push_back(sampler.training_sample(first + i));
+      fill_batch(language, which, 16, rows);
+    };
   }
   std::vector<StepResult> steps(int count) {
     std::vector<StepResult> all;

@@ -47,15 +47,14 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
   nlohmann::json steps = nlohmann::json::array();
   for (int i = 0; i < count; ++i) {
     std::vector<std::int32_t> ids, next;
-    const StepResult result = training.step(
-        [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
-          std::vector<std::int64_t> which;
-          for (std::int64_t s = 0; s < samples; ++s) which.push_back(first + s);
-          fill_batch(language, which, o.shape.sequence, inputs, targets);
-          targets[static_cast<std::size_t>(i)] = -1;  // one target of each micro-batch is masked
-          ids.insert(ids.end(), inputs.begin(), inputs.end());
-          next.insert(next.end(), targets.begin(), targets.end());
-        });
+    const StepResult result = training.step([&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+      std::vector<std::int64_t> which;
+      for (std::int64_t s = 0; s < samples; ++s) which.push_back(first + s);
+      fill_batch(language, which, o.shape.sequence, rows);
+      rows.targets[static_cast<std::size_t>(i)] = -1;  // one target of each micro-batch is masked
+      ids.insert(ids.end(), rows.inputs.begin(), rows.inputs.end());
+      next.insert(next.end(), rows.targets.begin(), rows.targets.end());
+    });
     export_folder(folder / fmt::format("gradient-{}", i), o.shape, gradients(training), dtype);
     steps.push_back({{"ids", ids},
                      {"targets", next},

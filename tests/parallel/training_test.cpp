@@ -46,8 +46,9 @@ TEST_CASE("dropout differs at every step, and evaluations have none") {
   SmallRun dropping(options);
   options.shape.dropout = 0;
   SmallRun whole(options);
-  const ReadSamples same = [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                               std::span<std::int32_t> targets) { whole.read()(first % 8, samples, inputs, targets); };
+  const ReadSamples same = [&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+    whole.read()(first % 8, samples, rows);
+  };
   const double first = dropping.training.step(same).loss, second = dropping.training.step(same).loss;
   CHECK(first != second);
   CHECK(whole.training.step(same).loss == whole.training.step(same).loss);
@@ -92,11 +93,10 @@ TEST_CASE("weight decay applies only to matrices") {
       return all;
     };
     const auto before = weights();
-    run.training.step(
-        [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
-          run.read()(first, samples, inputs, targets);
-          std::fill(targets.begin(), targets.end(), -1);  // no gradient at all
-        });
+    run.training.step([&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+      run.read()(first, samples, rows);
+      std::ranges::fill(rows.targets, -1);  // no gradient at all
+    });
     for (const ParameterPointer& p : run.training.parameters()) {
       INFO(optimizer << " " << p->name);
       CHECK(p->value.values<float>()[3] == Approx(before.at(p->name)[3] * (p->shape.size() == 2 ? 0.95 : 1)));
@@ -119,11 +119,10 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
         options.momentum = 0, options.decay = 0, options.clip = 0;
         options.rate = {.decay = "constant", .peak = rate};
         SmallRun run(options);
-        const ReadSamples masked = [&run](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                                          std::span<std::int32_t> targets) {
-          run.read()(first, samples, inputs, targets);
-          for (std::size_t i = 0; i < targets.size(); ++i)
-            if ((static_cast<std::size_t>(first) * 16 + i) % 5 < 2) targets[i] = -1;
+        const ReadSamples masked = [&run](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+          run.read()(first, samples, rows);
+          for (std::size_t i = 0; i < rows.targets.size(); ++i)
+            if ((static_cast<std::size_t>(first) * 16 + i) % 5 < 2) rows.targets[i] = -1;
         };
         const StepResult step = run.training.step(masked);
         const double lower = step.loss - run.training.evaluate(masked, 8);

@@ -19,9 +19,8 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
           const int stage = mesh.pipeline().rank();
           Run run(options, std::move(mesh), memory);
           std::int64_t least = -1, most = 0;
-          const ReadSamples read = [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                                       std::span<std::int32_t> targets) {
-            run.read(first, samples, inputs, targets);
+          const ReadSamples read = [&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
+            run.read(first, samples, rows);
             const std::int64_t held = run.training.ledger().current(Category::activations);
             if (least < 0) least = held;
             most = std::max(most, held);

@@ -1,0 +1,46 @@
+// The documents in a stream of tokens. A sample may hold several, one after the other. Then positions restart at each
+// document, attention does not cross its borders, and the first token of a document is nobody's target. A document that a
+// sample cuts off goes on in the next sample as a document of its own.
+//
+//   tokens      a b c . | d . | e f      "." ends a text
+//   positions   0 1 2 3   0 1   0 1
+//   targets     b c . −1  . −1  f …
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace chorale {
+
+class StoredTokens;
+
+class Documents {
+ public:
+  Documents() = default;  // every sample is one document
+  static Documents ending_with(std::int32_t token);
+  // `bounds`: where each document starts in the stream, and where the last one ends, in ascending order.
+  static Documents between(std::vector<std::int64_t> bounds);
+  // Borders anywhere, with this mean distance, for proofs and measurements on data without documents.
+  static Documents random(std::int64_t mean);
+  // "none", an end-of-text token such as 50256, the index file of a Megatron data set, or "random:100". Throws a usage
+  // error.
+  static Documents named(const std::string& name);
+
+  bool any() const { return end_of_text_ >= 0 || !bounds_.empty() || mean_ > 0; }
+  // Of a sample that begins with token number `first` of the stream. Fills the positions, and masks targets that begin a
+  // document.
+  void mark(std::int64_t first, std::span<const std::int32_t> inputs, std::span<std::int32_t> targets,
+            std::span<std::int32_t> positions) const;
+  // Throws a usage error unless all documents of the data lie within its tokens and have at most `longest` tokens.
+  void require_within(const StoredTokens& data, std::int64_t longest) const;
+
+ private:
+  bool starts(std::int64_t number,
+              std::int32_t before) const;  // whether this token, which follows `before`, begins a document
+  std::int32_t end_of_text_ = -1;
+  std::vector<std::int64_t> bounds_;
+  std::int64_t mean_ = 0;
+};
+
+}  // namespace chorale

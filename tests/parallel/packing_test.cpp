@@ -1,0 +1,118 @@
+// Samples that hold several documents: the same model as if each document were alone, and the same bits on every layout.
+#include <cmath>
+
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int32_t end_of_text = 9;
+
+// Two texts of 7 and 9 tokens. Together they fill a sample. Alone, each is followed by other tokens, which are no targets
+// and which a causal model never looks at.
+StepResult step_on(const TrainingOptions& options, bool together) {
+  HostMemory host;
+  SystemClock clock;
+  TrainingOptions o = options;
+  o.packed = together;
+  o.global_batch = o.micro_batch = together ? 1 : 2;
+  Training training(o, host, clock);
+  return training.step([&](std::int64_t, std::int64_t samples, const SampleRows& rows) {
+    std::vector<std::int32_t> text(17);
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = 10 + static_cast<std::int32_t>(i * i % 40);
+    text[6] = text[15] = end_of_text;
+    for (std::int64_t sample = 0; sample < samples; ++sample)
+      for (std::size_t i = 0; i < 16; ++i) {
+        const bool second = i >= 7, ends = i == 6 || i == 15;
+        const auto row = static_cast<std::size_t>(sample) * 16 + i;
+        if (together) {
+          rows.inputs[row] = text[i], rows.targets[row] = ends ? -1 : text[i + 1];
+          rows.positions[row] = static_cast<std::int32_t>(second ? i - 7 : i);
+        } else {
+          const std::size_t first = sample == 0 ? 0 : 7, length = sample == 0 ? 7 : 9,
+                            there = std::min(first + i, std::size_t{15});
+          rows.inputs[row] = i < length ? text[there] : 30;
+          rows.targets[row] = i + 1 < length ? text[there + 1] : -1;
+        }
+      }
+  });
+}
+
+TEST_CASE("documents in one sample have the loss and the gradient of documents in samples of their own") {
+  for (const char* family : {"gpt2", "llama"})
+    for (const bool experts : {false, true}) {
+      INFO(family << (experts ? ", experts" : ""));
+      TrainingOptions options = test::options_for("fast", {});
+      options.shape = {family, 2, 6, 3, 48, 96, 16, 61};
+      if (experts) options.shape.experts = {.count = 4, .chosen = 2, .ffn = 24};
+      options.compute = DType::f64;
+      const StepResult packed = step_on(options, true), alone = step_on(options, false);
+      CHECK(packed.loss == Approx(alone.loss).epsilon(1e-13));
+      CHECK(packed.gradient_norm == Approx(alone.gradient_norm).epsilon(1e-12));
+    }
+}
+
+TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of one rank", "[threads]") {
+  const auto options_of = [](const Layout& layout, const char* family) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape.family = family;
+    options.shape.sequence = 37;
+    options.packed = true;
+    return options;
+  };
+  for (const char* family : {"gpt2", "llama"}) {
+    const test::Seen expected = test::train_alone(options_of({}, family));
+    TrainingOptions whole = options_of({}, family);
+    whole.packed = false;
+    CHECK(difference(expected, test::train_alone(whole)) != "");
+    int ran = 0;
+    for (const ContextScheme& scheme : context_schemes())
+      for (const CutRow& cut : token_cuts())
+        for (const char* word : {"dp2", "dp1.tp2.sp", "dp1.pp2", "dp1.cp2", "dp1.cp3.z3", "dp2.cp2.z1", "dp1.tp2.cp2",
+                                 "dp1.pp2.cp2", "dp1.cp4"}) {
+          const Layout layout = parse_layout(word, 0);
+          TrainingOptions options = options_of(layout, family);
+          options.context = {scheme.name, cut.name};
+          if (!scheme.exact || !test::fits(options, layout)) continue;
+          if (layout.context_ranks() == 1 && (scheme.name != context_schemes()[0].name || cut.name != token_cuts()[0].name))
+            continue;
+          INFO(family << ", " << word << ", " << scheme.name << ", " << cut.name);
+          ++ran;
+          CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+                  return difference(expected, test::train(options, std::move(mesh), memory));
+                }) == "");
+        }
+    CHECK(ran > 20);
+  }
+}
+
+TEST_CASE("under ring, packed samples are within the tolerance of one rank", "[threads]") {
+  const auto options_of = [](const Layout& layout) {
+    TrainingOptions options = test::options_for("fast", layout);
+    options.shape.sequence = 37, options.shape.dropout = 0;
+    options.compute = DType::f64;
+    options.packed = true;
+    options.context.scheme = "ring";
+    return options;
+  };
+  const test::Seen expected = test::train_alone(options_of({}));
+  for (const CutRow& cut : token_cuts())
+    for (const char* word : {"dp1.cp2", "dp1.cp3", "dp2.cp2.z2"}) {
+      const Layout layout = parse_layout(word, 0);
+      TrainingOptions options = options_of(layout);
+      options.context.cut = cut.name;
+      INFO(word << ", " << cut.name);
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+              const test::Seen seen = test::train(options, std::move(mesh), memory);
+              for (std::size_t step = 0; step < seen.steps.size(); ++step)
+                if (std::abs(seen.steps[step].loss / expected.steps[step].loss - 1) > 1e-11)
+                  return fmt::format("step {}: loss {}, alone {}", step + 1, seen.steps[step].loss,
+                                     expected.steps[step].loss);
+              return "";
+            }) == "");
+    }
+}
+
+}  // namespace
+}  // namespace chorale
