@@ -6,6 +6,7 @@
 //   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
 //   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            and which bytes cross hosts?
 //   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     and if a few experts get most tokens?
+//   build/chorale plan --preset gpt2 --layout dp1.cp8 --memory-limit 80G --longest-sequence
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "experiments/plan/candidates.hpp"
 #include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/hosts.hpp"
+#include "experiments/plan/longest_sequence.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/forecast.hpp"
@@ -49,6 +51,11 @@ class PlanCommand final : public Command {
     o.add_bytes("memory-limit", memory_limit_,
                 "memory per rank, such as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
+    o.add("longest-sequence", longest_sequence_,
+          "instead of the plan, the longest sequences that fit memory-limit, with and without cp and recomputation")
+        .only_where("a memory limit and one layout", [this] {
+          return !memory_limit_ ? "memory-limit is auto" : layout_flags_.all() ? "layout is all" : "";
+        });
     o.add("machine", machine_, "machine file whose prices predict times, instead of the default one").words("FILE");
     o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
@@ -62,12 +69,15 @@ class PlanCommand final : public Command {
     if (hosts_.given()) places_.emplace(hosts_.topology());
     if (layout_flags_.all()) return check_all();
     const Layout asked = layout_flags_.asked();
-    const std::int64_t one_replica = asked.shards() * asked.stages();  // ranks if neither dp nor --ranks is given
+    const std::int64_t one_replica =
+        asked.shards() * asked.stages() * asked.context_ranks();  // ranks if neither dp nor --ranks is given
     const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
     layout_flags_.complete(request_.options);
-    require_fits(request_.layout, flags_.limits(request_.options, world));
+    LayoutLimits limits = flags_.limits(request_.options, world);
+    if (longest_sequence_) limits.shape.sequence = 1 << 20;  // the search finds lengths that fit
+    require_fits(request_.layout, limits);
     assume();
     if (places_) why_order_ = places_->place(request_);
   }
@@ -75,6 +85,7 @@ class PlanCommand final : public Command {
   int run(Session& session) override {
     for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
     if (layout_flags_.all()) return choose(session);
+    if (longest_sequence_) return find_longest();
     const Layout& l = request_.layout;
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
@@ -113,6 +124,24 @@ class PlanCommand final : public Command {
   }
 
  private:
+  int find_longest() {
+    const TrainingOptions& o = request_.options;
+    const std::int64_t micro = std::max<std::int64_t>(flags_.limits(1).micro_batch, 1);
+    if (format_ == "text")
+      fmt::print("{} ranks, {:.2f} million parameters in {}, micro-batches of {}; a rank may hold {}\n\n",
+                 request_.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), micro,
+                 decimal_bytes(*memory_limit_));
+    fmt::print("{}", plan::longest_sequences(
+                         request_.layout,
+                         [&](const Layout& layout) {
+                           TrainingOptions options = options_on(layout);
+                           options.micro_batch = micro;
+                           return options;
+                         },
+                         format_));
+    return 0;
+  }
+
   TrainingOptions options_on(const Layout& layout) const {
     TrainingOptions options = flags_.training(1, layout);
     layout_flags_.complete(options);
@@ -213,6 +242,7 @@ class PlanCommand final : public Command {
   std::optional<plan::Hosts> places_;  // if --hosts is given
   std::int64_t ranks_ = 0, rows_ = 24;
   std::optional<std::int64_t> memory_limit_;
+  bool longest_sequence_ = false;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
   PlanRequest request_;

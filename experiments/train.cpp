@@ -15,6 +15,7 @@
 #include "experiments/report/scale.hpp"
 #include "experiments/same_hosts.hpp"
 #include "experiments/train/accounting.hpp"
+#include "experiments/train/attention_balance.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
@@ -169,6 +170,7 @@ class Train final : public Command {
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }
     if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
+    train::report_attention_balance(run, training);
     const bool as_planned = accounting.settle(run, training);
     const std::vector<OtherWork> others = watch.finish(run.log);
     if (run.recorder) {

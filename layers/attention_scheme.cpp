@@ -1,5 +1,6 @@
 #include "layers/attention_scheme.hpp"
 
+#include "layers/attention_work.hpp"
 #include "src/math/heads.hpp"
 
 namespace chorale {
@@ -25,10 +26,21 @@ const AttentionScheme& AttentionScheme::alone() {
   return scheme;
 }
 
+void AttentionScheme::attend(const AttentionInput& in, const Tensor& out, const Tensor& lse, Context& context) {
+  const AttentionTimer timer(context.attention_work);
+  attention_forward(in, out, lse, context.queue);
+}
+
+void AttentionScheme::differentiate(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                                    const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context) {
+  const AttentionTimer timer(context.attention_work);
+  context.numerics.attention_backward(in, dout, out, lse, dqkv, dkeys, context.leaves().length, keys, context.queue);
+}
+
 Tensor AttentionScheme::forward(const Tensor& qkv, const AttentionCall& call, Context& context) const {
   const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
   const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
-  attention_forward(whole_sequences(qkv, call.shape, call.dropout), out, lse, context.queue);
+  attend(whole_sequences(qkv, call.shape, call.dropout), out, lse, context);
   if (context.tape)
     for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
   return out;
@@ -42,15 +54,14 @@ Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, 
   const AttentionInput in = whole_sequences(qkv, call.shape, call.dropout);
   const DType partial = context.numerics.partial_type(context.compute);
   if (partial == context.compute) {
-    context.numerics.attention_backward(in, dout, out, lse, dqkv, in.keys.in(dqkv), context.leaves().length, call.keys,
-                                        context.queue);
+    differentiate(in, dout, out, lse, dqkv, in.keys.in(dqkv), call.keys, context);
     return dqkv;
   }
   const AttentionShape& shape = call.shape;
   const Tensor sums = context.typed({qkv.dim(0), shape.key_columns()}, partial, Category::workspace);
   clear(sums);
   const KeyRows apart = keys_alone(sums, shape, qkv.dim(0) / context.tokens.tokens, context.tokens.tokens);
-  context.numerics.attention_backward(in, dout, out, lse, dqkv, apart, context.leaves().length, call.keys, context.queue);
+  differentiate(in, dout, out, lse, dqkv, apart, call.keys, context);
   put_keys(context.settled(sums, call.keys), shape, dqkv, context.queue);
   return dqkv;
 }

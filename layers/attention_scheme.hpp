@@ -25,7 +25,16 @@ class AttentionScheme {
   virtual Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const;
   virtual Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const;
 
+  // Whether a rank attends to whole sequences with some of the heads, rather than from its own tokens with all heads.
+  virtual bool divides_heads() const { return false; }
+
   static const AttentionScheme& alone();
+
+ protected:
+  // The kernels, timed.
+  static void attend(const AttentionInput& in, const Tensor& out, const Tensor& lse, Context& context);
+  static void differentiate(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
+                            const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context);
 };
 
 // Copies the keys and values of qkv to the rows of a tensor of their own, or back.

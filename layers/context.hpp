@@ -25,6 +25,7 @@ struct KeyValueCache {
 struct ChoiceCounts;    // layers/choice_counts.hpp
 class RouterBalance;    // layers/router_balance.hpp
 class AttentionScheme;  // layers/attention_scheme.hpp
+struct AttentionWork;   // layers/attention_work.hpp
 
 struct Context {
   Queue queue;
@@ -48,6 +49,7 @@ struct Context {
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
   // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
+  AttentionWork* attention_work = nullptr;  // null: not measured
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward

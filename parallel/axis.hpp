@@ -8,9 +8,11 @@
 // the measured counts exactly.
 #pragma once
 #include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "collectives/decision.hpp"
@@ -175,5 +177,15 @@ class Axis {
   Trace* trace_ = nullptr;
   Script* script_ = nullptr;
 };
+
+// Collective: the values of all ranks, in rank order.
+template <class T>
+std::vector<T> exchange(Axis& axis, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all;
+  for (const std::string& bytes : axis.exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
+    std::memcpy(&all.emplace_back(), bytes.data(), sizeof(T));
+  return all;
+}
 
 }  // namespace chorale

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layers/attention_scheme.hpp"
+#include "layers/attention_work.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
@@ -58,6 +60,16 @@ void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there,
     batch.targets += target >= 0;
     return target;
   });
+  if (context.attention_work) {
+    const bool whole = context.attention && context.attention->divides_heads();
+    double pairs = 0;
+    const std::size_t count = whole ? inputs.size() : samples * places.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t token = whole ? i : own(i);
+      pairs += positions.empty() ? static_cast<double>(token % sequence) + 0.5 : positions[token] + 0.5;
+    }
+    context.attention_work->pairs += whole ? pairs / static_cast<double>(cut.ranks()) : pairs;
+  }
   if (!context.positions) return;
   fill(context.positions, [&](std::size_t row) { return positions[own(row)]; });
   if (cut.ranks() > 1) fill(context.whole_positions, [&](std::size_t i) { return positions[i]; });

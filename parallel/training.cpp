@@ -54,6 +54,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
                     .tokens = tokens};
   make_tables(cut_, here, samples, options_.packed, context);
   context.attention = attention_.get();
+  if (attention_ && !options_.device) context.attention_work = &attention_work_;
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
   context.balance = &balance_;
@@ -72,7 +73,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
-  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.packed))
+  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.packed || context.attention_work))
     read_rows(read, cursor, samples, cut_, mesh_.context().rank(), *batch);
   return batch;
 }

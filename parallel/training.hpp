@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "layers/attention_work.hpp"
 #include "layers/choice_counts.hpp"
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
@@ -101,6 +102,7 @@ class Training {
   const TokenCut& cut() const { return cut_; }
   const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
   const RouterBalance& balance() const { return balance_; }
+  const AttentionWork& attention_work() const { return attention_work_; }  // if ranks divide sequences, since the start
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
   // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
@@ -154,6 +156,7 @@ class Training {
   ChoiceCounts choices_;
   RouterBalance balance_;
   BatchTotals batch_totals_;
+  AttentionWork attention_work_;
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };

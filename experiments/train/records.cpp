@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace chorale::train {
 namespace {
@@ -39,14 +38,6 @@ RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_
     share.peak[c] = ledger.peak(static_cast<Category>(c));
   }
   return share;
-}
-
-std::vector<RankShare> exchange(Axis& world, const RankShare& mine) {
-  static_assert(std::is_trivially_copyable_v<RankShare>);
-  std::vector<RankShare> shares;
-  for (const std::string& bytes : world.exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
-    std::memcpy(&shares.emplace_back(), bytes.data(), sizeof(RankShare));
-  return shares;
 }
 
 Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval)

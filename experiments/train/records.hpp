@@ -94,7 +94,6 @@ struct RankShare {
       faster_than_peak = false;  // the step's flops per second exceeded the measured peak of matrix products
 };
 RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
-std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in rank order
 
 // The tables of one run, on the rank that has the recorder.
 class Records {

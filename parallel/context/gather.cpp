@@ -19,7 +19,7 @@ class Gather final : public AttentionScheme {
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
     const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
-    attention_forward(input(qkv, gathered(qkv, call.shape, context), call), out, lse, context.queue);
+    attend(input(qkv, gathered(qkv, call.shape, context), call), out, lse, context);
     if (context.tape)
       for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
     return out;
@@ -32,8 +32,7 @@ class Gather final : public AttentionScheme {
     const Tensor sums =
         context.typed(in.keys.tensor.shape(), context.numerics.partial_type(context.compute), Category::workspace);
     clear(sums);
-    context.numerics.attention_backward(in, dout, out, lse, dqkv, in.keys.in(sums), context.leaves().length, call.keys,
-                                        context.queue);
+    differentiate(in, dout, out, lse, dqkv, in.keys.in(sums), call.keys, context);
     const Tensor here = context.typed({qkv.dim(0), sums.dim(1)}, sums.dtype(), Category::workspace);
     const std::int64_t samples = samples_of(qkv);
     axis_.reduce_scatter(by_rank(sums, cut_, samples, context), here, rows_of_ranks(cut_, samples));

@@ -32,7 +32,7 @@ class Ring final : public AttentionScheme {
       if (step + 1 < axis_.size()) keys.pass_on(step, context);
       each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
         in.continues = std::exchange(continues, true);
-        attention_forward(in, sum, lse, context.queue);
+        attend(in, sum, lse, context);
         axis_.poll();
       });
       keys.arrive();
@@ -63,8 +63,7 @@ class Ring final : public AttentionScheme {
       const Tensor here = zeros(keys.here.shape());
       each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
         in.continues = true;
-        context.numerics.attention_backward(in, dout, sum, lse, dqkv, in.keys.in(here), context.leaves().length, call.keys,
-                                            context.queue);
+        differentiate(in, dout, sum, lse, dqkv, in.keys.in(here), call.keys, context);
         axis_.poll();
       });
       keys.arrive();

@@ -40,6 +40,8 @@ class Ulysses final : public AttentionScheme {
     return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are other tensors
   }
 
+  bool divides_heads() const override { return true; }
+
  private:
   AttentionShape part_of(AttentionShape shape) const {
     shape.groups /= axis_.size();

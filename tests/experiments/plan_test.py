@@ -1,4 +1,5 @@
 """`chorale plan` for a user: the number of ranks it assumes, the algorithms it chooses, and the table of all layouts."""
+import csv
 import json
 import os
 import re
@@ -50,6 +51,25 @@ class Plan(unittest.TestCase):
     def test_ranks_that_the_layout_does_not_fill_are_refused(self):
         self.refused("--layout", "tp2.pp2", "--ranks", "9", says=["9 / (tensor 2 × pipeline 2) is not an integer", "try "])
         self.refused("--layout", "dp2", "--ranks", "8", says=["2 ranks; there are 8", "try dp8"])
+
+    def test_the_longest_sequence_fits_and_the_next_length_does_not(self):
+        words = ["plan", "--preset", "nano", "--memory-limit", "400M", "--micro-batch-size", "1", "--global-batch-size", "4"]
+        found = start([chorale, *words, "--layout", "dp1.cp4", "--longest-sequence", "--format", "csv"])
+        self.assertEqual(found.returncode, 0, found.stderr)
+        rows = list(csv.DictReader(found.stdout.splitlines()))
+        self.assertEqual([(row["layout"], row["recompute"]) for row in rows],
+                         [(layout, recompute) for layout in ("dp1.cp4", "dp4") for recompute in ("none", "selective", "full")])
+        longest = {(row["layout"], row["recompute"]): int(row["seq-length"]) for row in rows}
+        for layout in ("dp1.cp4", "dp4"):
+            self.assertLessEqual(longest[layout, "none"], longest[layout, "selective"])
+            self.assertLess(longest[layout, "selective"], longest[layout, "full"])
+        self.assertGreater(longest["dp1.cp4", "none"], 2 * longest["dp4", "none"])
+        for (layout, recompute), tokens in longest.items():
+            step = 2048 if layout == "dp1.cp4" else 256
+            for more, fits in ((0, True), (step, False)):
+                plan = start([chorale, *words, "--layout", layout, "--recompute", recompute, "--seq-length", str(tokens + more)])
+                self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {recompute} {tokens + more}")
+        self.refused("--layout", "dp2", "--longest-sequence", says=["memory-limit is auto"])
 
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):
         self.refused("--layout", "tp2", "--ranks", "7",

@@ -220,6 +220,18 @@ class Train(unittest.TestCase):
         self.assertEqual(second.returncode, 0, second.stderr)
         self.assertIn("stage 1", second.stdout)  # the measured pipeline
 
+    def test_the_work_of_attention_on_context_ranks_is_predicted_and_measured(self):
+        for cut, most in (("contiguous", 1.5), ("zigzag", 1)):
+            result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--seq-length", "256", "--global-batch-size", "2",
+                           "--layout", "dp1.cp2", "--context-cut", cut, "--no-save", "--run-dir", self.folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"attention, {cut} by gather: the busiest of 2 context ranks has {most:.3f} times the mean work",
+                          result.stderr)
+            with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                pairs, seconds = file["ranks/attention_pairs"][:], file["ranks/attention_seconds"][:]
+            self.assertAlmostEqual(max(pairs) / (sum(pairs) / 2), most)
+            self.assertTrue((seconds > 0).all())
+
     def test_what_was_sent_is_recorded_and_as_planned(self):
         result = ranks(4, chorale, "train", *tiny, "--train-iters", "5", "--eval-interval", "2", "--micro-batch-size", "2",
                        "--layout", "dp2.tp2.z1.sp", "--run-dir", self.folder)

@@ -121,7 +121,7 @@ Said said_by(Generator& generator, std::int64_t text) {
   said.tokens = generator.generate({3, number}, 20, {.temperature = 1, .seed = static_cast<std::uint64_t>(text)},
                                    [](std::int32_t) { return true; });
   generator.forget();
-  for (const std::vector<std::int32_t>& piece : {std::vector{5, 7, number}, {9}, {60, 1}})
+  for (const std::vector<std::int32_t>& piece : {std::vector{5, 7, number, 2, 8, 4, 6, 11}, {9}, {60, 1}})
     said.logits.push_back(generator.read(piece));
   return said;
 }

@@ -1,0 +1,61 @@
+#include "experiments/plan/longest_sequence.hpp"
+
+#include <fmt/format.h>
+
+#include "parallel/layout_rules.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::plan {
+namespace {
+
+constexpr std::int64_t most_tokens = 10'000'000;
+
+TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int64_t sequence, Remake remake) {
+  o.shape.sequence = sequence;
+  o.remake = remake;
+  const std::int64_t unit = layout.replicas() * o.micro_batch;
+  o.global_batch = (o.global_batch + unit - 1) / unit * unit;
+  return o;
+}
+
+// 0 if not even the shortest fits.
+std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Remake remake) {
+  const CutRow& cut = token_cut_named(options_of(layout).context.cut);
+  const std::int64_t step = 256 * (layout.context_ranks() > 1 ? layout.context_ranks() * cut.blocks_per_rank : 1);
+  const auto fits_in = [&](std::int64_t steps) {
+    const auto of = [&](const Layout& l) { return with_sequence(options_of(l), l, steps * step, remake); };
+    const TrainingOptions o = of(layout);
+    return steps * step <= most_tokens &&
+           fits(layout, {o.shape, layout.ranks(), o.global_batch, o.micro_batch, layout.axes, o.context}) &&
+           has_room(layout, of);
+  };
+  std::int64_t fitting = 0, beyond = 1;
+  while (fits_in(beyond)) fitting = beyond, beyond *= 2;
+  while (beyond - fitting > 1) {
+    const std::int64_t middle = (fitting + beyond) / 2;
+    (fits_in(middle) ? fitting : beyond) = middle;
+  }
+  return fitting * step;
+}
+
+}  // namespace
+
+std::string longest_sequences(const Layout& layout, const OptionsOf& options_of, const std::string& format) {
+  std::vector<Layout> layouts{layout};
+  if (layout.context_ranks() > 1) {
+    Layout whole = layout;
+    whole["dp"] *= layout.context_ranks();
+    whole["cp"] = 1;
+    layouts.push_back(whole);
+  }
+  TextTable table({"layout", "recompute", "seq-length"});
+  for (const Layout& row : layouts)
+    for (const auto& [name, remake] :
+         {std::pair{"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}}) {
+      const std::int64_t tokens = longest(row, options_of, remake);
+      table.add({to_string(row), name, tokens > 0 ? fmt::format("{}", tokens) : "does not fit"});
+    }
+  return table.print(format);
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,23 @@
+// The longest sequences that fit a limit of memory: with the layout as given, without context parallelism, and each of them
+// with the activations kept, recomputed in attention, or recomputed in whole blocks.
+//
+//   layout      recompute   seq-length
+//   dp1.cp4     none             9,216
+//               selective       10,240
+//               full            31,744
+//   dp4         none             2,304      the same ranks, each with whole sequences
+//
+// Lengths are tried in steps of a block of 256 tokens, as many as the cut needs for all context ranks: doubled until one does
+// not fit, then by bisection. Each try plans a step; a row takes 20 to 30.
+#pragma once
+#include <string>
+
+#include "parallel/plan.hpp"
+
+namespace chorale::plan {
+
+// `options_of` has the model, the batch and the memory limit; its sequence length and recomputation are replaced. The batch
+// is rounded up to a multiple of the micro-batches of all replicas.
+std::string longest_sequences(const Layout& layout, const OptionsOf& options_of, const std::string& format);
+
+}  // namespace chorale::plan
