@@ -7,8 +7,8 @@
 //               full            31,744
 //   dp4         none             2,304      the same ranks, each with whole sequences
 //
-// Lengths are tried in steps of a block of 256 tokens, as many as the cut needs for all context ranks: doubled until one does
-// not fit, then by bisection. Each try plans a step; a row takes 20 to 30.
+// Lengths are tried in steps of a block of 256 tokens, as many as the cut needs for all context ranks: doubled until one
+// does not fit, then by bisection. Each try plans a step; a row takes 20 to 30.
 #pragma once
 #include <string>
 

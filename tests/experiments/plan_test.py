@@ -58,17 +58,17 @@ class Plan(unittest.TestCase):
         self.assertEqual(found.returncode, 0, found.stderr)
         rows = list(csv.DictReader(found.stdout.splitlines()))
         self.assertEqual([(row["layout"], row["recompute"]) for row in rows],
-                         [(layout, recompute) for layout in ("dp1.cp4", "dp4") for recompute in ("none", "selective", "full")])
+                         [(layout, how) for layout in ("dp1.cp4", "dp4") for how in ("none", "selective", "full")])
         longest = {(row["layout"], row["recompute"]): int(row["seq-length"]) for row in rows}
         for layout in ("dp1.cp4", "dp4"):
             self.assertLessEqual(longest[layout, "none"], longest[layout, "selective"])
             self.assertLess(longest[layout, "selective"], longest[layout, "full"])
         self.assertGreater(longest["dp1.cp4", "none"], 2 * longest["dp4", "none"])
-        for (layout, recompute), tokens in longest.items():
+        for (layout, how), tokens in longest.items():
             step = 2048 if layout == "dp1.cp4" else 256
-            for more, fits in ((0, True), (step, False)):
-                plan = start([chorale, *words, "--layout", layout, "--recompute", recompute, "--seq-length", str(tokens + more)])
-                self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {recompute} {tokens + more}")
+            for length, fits in ((tokens, True), (tokens + step, False)):
+                plan = start([chorale, *words, "--layout", layout, "--recompute", how, "--seq-length", str(length)])
+                self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {how} {length}")
         self.refused("--layout", "dp2", "--longest-sequence", says=["memory-limit is auto"])
 
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):

@@ -222,8 +222,8 @@ class Train(unittest.TestCase):
 
     def test_the_work_of_attention_on_context_ranks_is_predicted_and_measured(self):
         for cut, most in (("contiguous", 1.5), ("zigzag", 1)):
-            result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--seq-length", "256", "--global-batch-size", "2",
-                           "--layout", "dp1.cp2", "--context-cut", cut, "--no-save", "--run-dir", self.folder)
+            result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--seq-length", "256", "--layout", "dp1.cp2",
+                           "--global-batch-size", "2", "--context-cut", cut, "--no-save", "--run-dir", self.folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(f"attention, {cut} by gather: the busiest of 2 context ranks has {most:.3f} times the mean work",
                           result.stderr)
