@@ -182,4 +182,13 @@ double p_of_being_first(const std::vector<ByBlock>& kinds) {
   return largest;
 }
 
+double imbalance(const std::vector<double>& places, const std::vector<double>& work) {
+  require(!work.empty() && places.size() == work.size(), "{} places of {} pieces of work", places.size(), work.size());
+  std::map<double, double> sums;
+  for (std::size_t i = 0; i < work.size(); ++i) sums[places[i]] += work[i];
+  double all = 0, most = 0;
+  for (const auto& [place, sum] : sums) all += sum, most = std::max(most, sum);
+  return all > 0 ? most * static_cast<double>(sums.size()) / all : 1;
+}
+
 }  // namespace chorale

@@ -77,4 +77,8 @@ double p_of_being_first(const std::vector<ByBlock>& kinds);
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 
+// How uneven work is: the most work of any place over the mean. `places` says which place did each piece of work; places are
+// numbered from 0.
+double imbalance(const std::vector<double>& places, const std::vector<double>& work);
+
 }  // namespace chorale

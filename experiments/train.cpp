@@ -105,7 +105,7 @@ class Train final : public Command {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
     const OptionsOf options_of = options_within(refused.room_bytes());
-    throw refused.with_fix(how_to_fit(layout, flags_.limits(flags_.training(1, layout), world),
+    throw refused.with_fix(how_to_fit(layout, flags_.limits(options_on(layout), world),
                                       [&](const Layout& other) { return has_room(other, options_of); }));
   }
 
@@ -206,7 +206,7 @@ class Train final : public Command {
   }
 
   void require_place(const Layout& layout, std::int64_t world) const {
-    const LayoutLimits limits = flags_.limits(flags_.training(1, layout), world);
+    const LayoutLimits limits = flags_.limits(options_on(layout), world);
     require_fits(layout, limits);
     require_room(
         layout, limits, [&](const Layout& other) { return options_on(other); }, memory_.about());

@@ -91,8 +91,9 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace the reducer and the boundary
+  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace these
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
+  std::unique_ptr<AttentionScheme>& attention() { return attention_; }  // null if ranks do not divide sequences
   void resume_at(std::int64_t steps, std::int64_t samples);
   // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
   // publishes the values as after a step.

@@ -44,6 +44,8 @@ const std::vector<Metric>& metrics() {
       {"bytes_sent", "byte", "sent by all ranks per training step, without evaluations", report::bytes_per_step},
       {"comm_share", "1", "share of a step in which ranks waited for communication, median", median_of<comm_share>},
       {"dropped_share", "1", "share of the choices of experts that were dropped, median", report::dropped_share},
+      {"attention_imbalance", "1", "processor time of attention: the busiest context rank over the mean",
+       report::attention_imbalance},
       {"bubble", "1", "share of a step in which ranks waited for other stages, median", report::bubble_share},
   };
   return table;

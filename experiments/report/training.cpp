@@ -85,6 +85,12 @@ double steady_median(const Run& run, const char* column) {
 double bubble_share(const Run& run) { return steady_median(run, "bubble_share"); }
 double dropped_share(const Run& run) { return steady_median(run, "dropped_share"); }
 
+double attention_imbalance(const Run& run) {
+  const Group ranks = run.group("ranks");
+  const std::vector<double> places = ranks.numbers("cp"), seconds = ranks.numbers("attention_seconds");
+  return seconds.empty() ? absent : imbalance(places, seconds);
+}
+
 double predicted_step_time(const Run& run) {
   const std::vector<double> ranks = run.group("forecast").numbers("step_time");
   return ranks.empty() ? absent : ranks[0];

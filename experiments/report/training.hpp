@@ -9,6 +9,7 @@ double held_out_loss(const Run& run);   // loss of the last evaluation, nats per
 double largest_peak(const Run& run);    // peak bytes of the rank that needed the most memory
 double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations
 double steady_median(const Run& run, const char* column);  // of a column of /train, after the warm-up; absent without steps
+double attention_imbalance(const Run& run);                // of processor time, along cp: the most of any rank over the mean
 double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps
 double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
 double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run

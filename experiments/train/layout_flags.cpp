@@ -231,7 +231,8 @@ Layout LayoutFlags::layout(std::int64_t world) const { return inferred(asked(), 
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }
 
-ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
+ParallelChoice LayoutFlags::choice(LayoutLimits limits) const {
+  limits.context = context_;
   return {inferred(asked(), limits), backends(), algorithms()};
 }
 

@@ -40,8 +40,8 @@ class LayoutFlags {
   ByAxis backends() const { return backends_by_axis(backend_); }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
-  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; error messages name layouts within these limits
-  void complete(TrainingOptions& options) const;            // sets reducer, bucket size, partition_activations
+  ParallelChoice choice(LayoutLimits limits) const;  // the same; error messages name layouts within these limits
+  void complete(TrainingOptions& options) const;     // sets reducer, bucket size, partition_activations
 
  private:
   bool counts(const std::string& flag, const std::string& part) const;

@@ -232,6 +232,15 @@ class Train(unittest.TestCase):
             self.assertAlmostEqual(max(pairs) / (sum(pairs) / 2), most)
             self.assertTrue((seconds > 0).all())
 
+    def test_three_tokens_are_enough_for_two_contiguous_context_ranks_but_not_for_zigzag(self):
+        words = [chorale, "train", *tiny, "--train-iters", "1", "--seq-length", "3", "--layout", "dp1.cp2", "--no-save",
+                 "--run-dir", self.folder]
+        result = ranks(2, *words, "--context-cut", "contiguous")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = ranks(2, *words)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("seq-length 3 is 3 blocks of 1; context 2 needs 4 with --context-cut zigzag", result.stderr)
+
     def test_what_was_sent_is_recorded_and_as_planned(self):
         result = ranks(4, chorale, "train", *tiny, "--train-iters", "5", "--eval-interval", "2", "--micro-batch-size", "2",
                        "--layout", "dp2.tp2.z1.sp", "--run-dir", self.folder)

@@ -85,13 +85,17 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Each replica takes the mean over its own tokens, and these means are averaged. The result is right only if all replicas
-// have the same number of unmasked tokens.
+// Each replica, or each rank of a replica that divides sequences, takes the mean over its own tokens, and these means are
+// averaged. The result is right only if all of them have the same number of unmasked tokens.
 struct LocalMeans : Before {
   explicit LocalMeans(Run& to) : Before(to) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
       read(first, samples, rows);
-      own_ += counted(rows.targets);
+      const Training& training = run.training;
+      const std::vector<std::int64_t> places = training.cut().places(training.mesh().context().rank());
+      for (std::int64_t sample = 0; sample < samples; ++sample)
+        for (const std::int64_t place : places)
+          own_ += rows.targets[static_cast<std::size_t>(sample * training.cut().sequence() + place)] >= 0;
       std::vector<std::int32_t> all(static_cast<std::size_t>(12 * run.training.options().shape.sequence)), next(all.size());
       read(first / 12 * 12, 12, {all, next});
       all_ = counted(next);
@@ -105,7 +109,8 @@ struct LocalMeans : Before {
   }
   void ready(const Parameter& p) override {
     if (++seen_[&p] == last_) {
-      const double replicas = run.training.mesh().data().size(), right = static_cast<double>(all_) / replicas;
+      const Mesh& mesh = run.training.mesh();
+      const double right = static_cast<double>(all_) / (mesh.data().size() * mesh.context().size());
       for (std::int64_t& g : p.gradient.values<std::int64_t>())
         g = std::llround(static_cast<double>(g) * right / static_cast<double>(own_));
     }
@@ -175,6 +180,15 @@ struct OwnSeed : Of {
 struct LocalPlaces : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     context.tokens.first_sample = context.stream.first_sample = 0;
+    return rows;
+  }
+};
+
+// Each context rank takes its tokens for the first ones of the sequence.
+struct FromTheStart : ShardBoundary {
+  Tensor pick(const Tensor& rows, Context& context) const override {
+    for (Tokens* tokens : {&context.tokens, &context.stream}) tokens->places = nullptr, tokens->first_token = 0;
+    context.places = {};
     return rows;
   }
 };

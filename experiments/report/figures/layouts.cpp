@@ -18,7 +18,8 @@ struct Row {
   std::size_t runs = 0;
   ByBlock speed;
   Summary of_speed;
-  double predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent, loss = absent;
+  double predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
+         imbalance = absent, loss = absent;
 
   std::string spread() const { return spread_name(runs == 1, of_speed.has_interval); }
 };
@@ -33,7 +34,7 @@ Row row_of(const std::vector<const Run*>& runs) {
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const Run& first = *runs.front();
   row.peak = largest_peak(first), row.sent = bytes_per_step(first), row.bubble = bubble_share(first),
-  row.dropped = dropped_share(first), row.loss = held_out_loss(first);
+  row.dropped = dropped_share(first), row.imbalance = attention_imbalance(first), row.loss = held_out_loss(first);
   if (const std::vector<double> tokens = steps("tokens")(first); !tokens.empty())
     row.predicted = summarize(tokens).median / predicted_step_time(first);
   return row;
@@ -88,10 +89,11 @@ std::optional<Figure> layouts(const RecordSet& records) {
   const auto any_has = [&](double Row::*value) {
     return std::ranges::any_of(rows, [&](const Row& row) { return !std::isnan(row.*value); });
   };
-  const bool predicts = any_has(&Row::predicted), drops = any_has(&Row::dropped);
+  const bool predicts = any_has(&Row::predicted), drops = any_has(&Row::dropped), divides = any_has(&Row::imbalance);
   std::vector<std::string> columns{"layout", "runs",        "tokens/s",   spread,   "relative to the fastest",
                                    "MFU",    "memory/rank", "bytes/step", "bubble", "held-out loss"};
   if (drops) columns.insert(columns.end() - 1, "dropped");
+  if (divides) columns.insert(columns.end() - 1, "attention, max/mean");
   if (predicts) columns.insert(columns.begin() + 3, "predicted");
   Figure figure{.numbers = TextTable(columns), .numbers_first = true};
   BarChart chart{.title = "Tokens per second",
@@ -116,6 +118,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
                                    quantity(row.bubble, Unit::percent),
                                    quantity(row.loss, Unit::plain, 4)};
     if (drops) cells.insert(cells.end() - 1, quantity(row.dropped, Unit::percent, 2));
+    if (divides) cells.insert(cells.end() - 1, quantity(row.imbalance, Unit::plain, 3));
     if (predicts) cells.insert(cells.begin() + 3, quantity(row.predicted, Unit::plain, 4));
     figure.numbers.add(cells);
     chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
