@@ -1,6 +1,6 @@
-// A needle in a long sequence: the last eighth of the tokens asks for the first one. Everything between is noise, and nothing
-// else counts in the loss. A model that cannot attend over the whole sequence, or loses the gradient on the way from one
-// context rank to another, stays at the loss of guessing, ln 4.
+// A needle in a long sequence: the last eighth of the tokens asks for the first one. Everything between is noise, and
+// nothing else counts in the loss. A model that cannot attend over the whole sequence, or loses the gradient on the way from
+// one context rank to another, stays at the loss of guessing, ln 4.
 //
 //   inputs    needle  noise  noise  …  noise  ask     ask     ask
 //   targets     –       –      –          –   needle  needle  needle
