@@ -72,7 +72,7 @@ int main() {
       context.targets = Tensor(memory, ids.shape(), DType::i32, Category::data);
       std::vector<std::int64_t> samples(static_cast<std::size_t>(share));
       std::iota(samples.begin(), samples.end(), step * batch + first);
-      fill_batch(language, samples, shape.sequence, ids.values<std::int32_t>(), context.targets.values<std::int32_t>());
+      fill_batch(language, samples, shape.sequence, {ids.values<std::int32_t>(), context.targets.values<std::int32_t>()});
 
       // Step 6: go forward and backward through the layers. The last layer, the head, adds the tokens' losses to `loss`.
       Tensor x = ids, dx;

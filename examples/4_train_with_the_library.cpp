@@ -34,11 +34,10 @@ int main(int argc, char** argv) {
 
     // Step 4: define where samples come from. On each rank, the training calls `read` for this rank's part of the batch.
     const SyntheticLanguage language(options.shape.vocabulary, options.seed);
-    const auto read = [&](std::int64_t first, std::int64_t count, std::span<std::int32_t> inputs,
-                          std::span<std::int32_t> targets) {
+    const auto read = [&](std::int64_t first, std::int64_t count, const SampleRows& rows) {
       std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
       std::iota(samples.begin(), samples.end(), first);
-      fill_batch(language, samples, options.shape.sequence, inputs, targets);
+      fill_batch(language, samples, options.shape.sequence, rows);
     };
 
     // Step 5: train.

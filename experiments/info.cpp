@@ -192,7 +192,7 @@ class Info final : public Command {
     Seats seats{.layout = parse_layout(layout_, 0)};
     const bool launched = hosts_.empty() && launch.size > 1;
     if (!hosts_.empty()) seats.topology = Topology::parse(hosts_, 0);
-    const std::int64_t one_replica = seats.layout.shards() * seats.layout.stages();
+    const std::int64_t one_replica = seats.layout.shards() * seats.layout.stages() * seats.layout.context_ranks();
     const std::int64_t world = launched          ? launch.size
                                : !hosts_.empty() ? std::ssize(seats.topology.host_of)
                                                  : std::max<std::int64_t>(seats.layout.replicas(), 1) * one_replica;

@@ -155,7 +155,7 @@ class PlanCommand final : public Command {
                   "add --ranks: --ranks 8 --layout all");
     request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
     layouts_ = plan::legal_layouts(
-        flags_.limits(ranks_), [this](const Layout& layout) { return options_on(layout); },
+        flags_.limits(ranks_, layout_flags_.context()), [this](const Layout& layout) { return options_on(layout); },
         [this](const Layout& layout) { return layout_flags_.allows(layout); });
     for (Layout& layout : layouts_) layout.order = layout_flags_.asked().order;
     if (layouts_.empty())

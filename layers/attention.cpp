@@ -32,13 +32,13 @@ Tensor Attention::forward(const Tensor& qkv, Context& context) {
 
 Tensor Attention::generate(const Tensor& qkv, Context& context) const {
   const AttentionShape& shape = options_.shape;
-  const std::int64_t past = context.cache->past, tokens = qkv.dim(0);
+  const std::int64_t past = context.cache->past, end = past + context.cache->next;
   Tensor& cache = context.cache->layers[options_.cache_slot];
   if (!cache) cache = context.tensor({context.cache->capacity, shape.key_columns()});
-  take_keys(qkv, shape, cache.narrow(past, tokens), context.queue);
-  const Tensor out = context.tensor({tokens, shape.heads() * shape.width});
+  scheme_of(context).collect(qkv, shape, cache.narrow(past, end - past), context);
+  const Tensor out = context.tensor({qkv.dim(0), shape.heads() * shape.width});
   const AttentionInput in{
-      .qkv = qkv, .keys = keys_alone(cache, shape, 1, past + tokens), .shape = shape, .dropout = {.tokens = context.tokens}};
+      .qkv = qkv, .keys = keys_alone(cache, shape, 1, end), .shape = shape, .dropout = {.tokens = context.tokens}};
   attention_forward(in, out, {}, context.queue);
   return out;
 }

@@ -19,7 +19,7 @@ class Attention final : public Layer {
     double dropout = 0;
     std::uint32_t site = 0;      // identifies this layer's dropout of attention probabilities among all dropouts
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
-    std::int64_t leaves = 1;     // of a sequence (Context::leaf)
+    std::int64_t leaves = 1;     // of a sequence (Context::leaves)
   };
   Attention(std::string name, const Options& options);
 

@@ -66,6 +66,10 @@ Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, 
   return dqkv;
 }
 
+void AttentionScheme::collect(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, Context& context) const {
+  take_keys(qkv, shape, keys, context.queue);
+}
+
 Keeps AttentionScheme::keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const {
   return {.input = rows * shape.columns() * size_of(context.compute),
           .inside = rows * shape.heads() * size_of(context.statistics()),

@@ -23,6 +23,8 @@ class AttentionScheme {
   virtual ~AttentionScheme() = default;
   virtual Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const;
   virtual Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const;
+  // For generation: writes the keys and values of all tokens of this pass to the rows of `keys`.
+  virtual void collect(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, Context& context) const;
   virtual Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const;
 
   // Whether a rank attends to whole sequences with some of the heads, rather than from its own tokens with all heads.

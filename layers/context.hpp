@@ -20,6 +20,7 @@ struct KeyValueCache {
   std::map<std::size_t, Tensor> layers;  // key: the layer's index in the whole model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
+  std::int64_t next = 0;  // tokens of this pass, on all ranks that divide them
 };
 
 struct ChoiceCounts;    // layers/choice_counts.hpp
@@ -89,8 +90,8 @@ struct Context {
   // values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact numerics
   // therefore depend on this number.
   Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
-  // Leaves are as long as the largest power of two up to 256 of which a sequence has at least eight; 1 for shorter
-  // sequences.
+  // The length of a leaf is the largest power of two that is at most 256 and at most an eighth of the sequence, and at
+  // least 1.
   static Leaves leaves_of(std::int64_t sequence);
 
   template <class Work>

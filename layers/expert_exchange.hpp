@@ -10,7 +10,7 @@
 // the weights, and combines those of the experts' inputs.
 //
 // Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
-// (Context::leaf), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
+// (Context::leaves), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
 // other in the order of the ranks.
 #pragma once
 #include <functional>

@@ -154,7 +154,7 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {
   RoutingRule rule = rule_;
-  // Of a divided sequence, a rank routes its own tokens: rules that need the others are refused before this point.
+  // A context rank routes only its own tokens. Routings that need the whole sequence were refused earlier.
   if (context.tokens.tokens < context.tokens.sequence) rule.sequence = context.tokens.tokens;
   if (context.balance) rule.bias = context.balance->bias(number_), rule.previous = context.balance->previous(number_);
   return rule;
@@ -194,6 +194,13 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
+// Ranks that divide sequences have equally many leaves, but the last leaf may be short.
+static std::int64_t most_tokens_of_a_rank(std::int64_t rows, const Context& context) {
+  if (context.tokens.tokens == context.tokens.sequence || context.tokens.tokens == 0) return rows;
+  const Leaves leaves = context.leaves();
+  return rows / context.tokens.tokens * leaves.per_sample() * leaves.length;
+}
+
 // The largest number of rows that this rank's experts can get, if each rank that sends them rows has `rows` tokens.
 std::int64_t MixtureOfExperts::most_rows_here(std::int64_t rows) const {
   const std::int64_t own = experts_.count(), sources = rule_.experts / own;
@@ -211,7 +218,7 @@ Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
   Keeps keeps{
       .input = here * width_ * element,
       .inside = rows * (rule_.experts * size_of(context.statistics()) + k * (4 + 4 + size_of(context.statistics()))) +
-                most_rows_here(rows) * per_row + here * k * width_ * element,
+                most_rows_here(most_tokens_of_a_rank(rows, context)) * per_row + here * k * width_ * element,
       .at_most = !knows_rows_here()};
   if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is this layer's
   return keeps;

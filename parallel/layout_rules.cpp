@@ -136,11 +136,14 @@ MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
   const std::int64_t ranks = l.context_ranks(), sequence = limits.shape.sequence;
   if (ranks == 1) return {};
   const ModelShape& s = limits.shape;
-  if (limits.context.scheme == "ulysses" && s.groups % (ranks * l.shards()) != 0)
+  if (const std::int64_t groups = s.groups / l.shards(); limits.context.scheme == "ulysses" && groups % ranks != 0 &&
+                                                         (ranks % groups != 0 || s.queries() % (ranks / groups) != 0))
     return Misfit{
-        "the context ranks do not divide the key-value heads, as the scheme ulysses needs",
-        fmt::format("num-query-groups {} is not a multiple of context {} × tensor {}", s.groups, ranks, l.shards())};
-  const CutRow& cut = token_cut_named(limits.context.cut);
+        "the context ranks can neither divide nor share the key-value heads, as the scheme ulysses needs",
+        fmt::format("num-query-groups {} / tensor {} = {} is no multiple of context {}, and the {} query heads of each "
+                    "do not divide among the ranks that would share it",
+                    s.groups, l.shards(), groups, ranks, s.queries())};
+  const CutRow& cut = token_cut_for(limits.context.cut, sequence, ranks);
   const Leaves leaves = Context::leaves_of(sequence);
   const std::int64_t length = leaves.length, blocks = leaves.per_sample();
   if (blocks >= ranks * cut.blocks_per_rank) {

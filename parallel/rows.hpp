@@ -14,8 +14,8 @@
 
 namespace chorale {
 
-// Fills the rows of `samples` samples, beginning with sample number `first`. If `rows` have positions, those of samples of
-// one document are there already.
+// Fills the rows of `samples` samples, beginning with sample number `first`. If rows.positions is not empty, it already has
+// each token's index in its sample. A reader of packed samples overwrites it.
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, const SampleRows& rows)>;
 
 // Makes the tables that kernels need for `samples` samples, and fills in the places.

@@ -43,7 +43,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
     return made;
   };
   std::vector<plan::Candidate> candidates;
-  for (const Layout& layout : plan::legal_layouts(flags.limits(world), options_of,
+  for (const Layout& layout : plan::legal_layouts(flags.limits(world, layout_flags.context()), options_of,
                                                   [&](const Layout& layout) { return layout_flags.allows(layout); }))
     candidates.push_back(plan::weigh({.options = options_of(layout), .layout = layout}));
   std::vector<std::string> words;

@@ -94,7 +94,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
                                   const std::function<bool(const Layout&)>& wanted) {
   std::vector<Layout> legal;
   for (const Layout& layout : all_layouts(limits)) {
-    if (layout.replicas() == 1 && layout.zero > 0) continue;  // with one replica ZeRO has nothing to shard
+    if (layout.copies() == 1 && layout.zero > 0) continue;  // ZeRO has nothing to shard
     for (const Layout& scheduled : with_schedules(layout, limits))
       if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
   }

@@ -30,12 +30,16 @@ std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape
 std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch) {
   const std::int64_t ranks = layout.expert_ranks();
   if (shape.experts.count == 0 || ranks == 1 || shape.experts.forced()) return "";
-  const auto rows = [&](ForcedRouting routing) { return ranks * micro_batch * most_from_a_sequence(routing, shape, ranks); };
+  // Ranks that divide a sequence together send the rows of one.
+  const std::int64_t sources = std::max<std::int64_t>(ranks / layout.context_ranks(), 1);
+  const auto rows = [&](ForcedRouting routing) {
+    return sources * micro_batch * most_from_a_sequence(routing, shape, ranks);
+  };
   return fmt::format(
       "experts of the fullest rank take {} rows of a micro-batch if the routing is balanced, as this plan assumes; {} under "
       "--routing zipf; at most {}",
       rows(ForcedRouting::balanced), rows(ForcedRouting::zipf),
-      ranks * rule_of(shape).most_rows(micro_batch * shape.sequence, shape.experts.count / ranks));
+      sources * rule_of(shape).most_rows(micro_batch * shape.sequence, shape.experts.count / ranks));
 }
 
 }  // namespace chorale::plan

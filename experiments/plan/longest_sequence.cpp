@@ -20,7 +20,7 @@ TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int6
 
 // 0 if not even the shortest fits.
 std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Remake remake) {
-  const CutRow& cut = token_cut_named(options_of(layout).context.cut);
+  const CutRow& cut = token_cut_for(options_of(layout).context.cut, most_tokens, layout.context_ranks());
   const std::int64_t step = 256 * (layout.context_ranks() > 1 ? layout.context_ranks() * cut.blocks_per_rank : 1);
   const auto fits_in = [&](std::int64_t steps) {
     const auto of = [&](const Layout& l) { return with_sequence(options_of(l), l, steps * step, remake); };

@@ -2,13 +2,13 @@
 // with the activations kept, recomputed in attention, or recomputed in whole blocks.
 //
 //   layout      recompute   seq-length
-//   dp1.cp4     none             9,216
-//               selective       10,240
-//               full            31,744
-//   dp4         none             2,304      the same ranks, each with whole sequences
+//   dp1.cp4     none             9216
+//               selective       10240
+//               full            31744
+//   dp4         none             2304      the same ranks, each with whole sequences
 //
-// Lengths are tried in steps of a block of 256 tokens, as many as the cut needs for all context ranks: doubled until one
-// does not fit, then by bisection. Each try plans a step; a row takes 20 to 30.
+// Lengths are multiples of 256 tokens times the blocks that the cut needs. The search doubles the length until it does not
+// fit, then bisects; lengths beyond 10 million are not tried. Each try plans a step; a row takes 20 to 30.
 #pragma once
 #include <string>
 

@@ -14,7 +14,7 @@ struct Case {
   ByAxis backends, algorithms;
   TrainingOptions options;
   train::DocumentMask documents;  // of the data; a variation may replace them
-  bool few_labels = false;        // most targets of every third sample do not count, so some ranks have none
+  bool few_labels = false;        // the first two thirds of a sample have no targets, so some context ranks have none
   std::string variation = "";     // "bucket 1 KiB"
 };
 

@@ -116,6 +116,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   if (layout.ranks() > 1 && is_total) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
+    add_call(ways, layout, dividing(axes, Divides::tokens), "calls of attention");
     add_call(ways, layout, experts, "all_to_all");
     add_call(ways, layout, stages, "send");
     if (layout.zero == 3 || is_loss) add_call(ways, layout, shards, "all_gather of the weights");

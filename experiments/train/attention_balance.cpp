@@ -1,6 +1,7 @@
 #include "experiments/train/attention_balance.hpp"
 
 #include "experiments/statistics.hpp"
+
 namespace chorale::train {
 
 void report_attention_balance(RunRecord& run, const Training& training) {
@@ -16,12 +17,13 @@ void report_attention_balance(RunRecord& run, const Training& training) {
   }
   run.recorder->numbers("ranks", "attention_pairs", {"rank"}, pairs, "1",
                         "pairs of a query and a key that it sees, per head");
-  run.recorder->numbers("ranks", "attention_seconds", {"rank"}, seconds, "s", "processor time of attention");
-  const ContextOptions& context = training.options().context;
+  run.recorder->numbers("ranks", "attention_seconds", {"rank"}, seconds, "s",
+                        "processor time of the first thread in attention");
   run.log.info(
       "attention, {} by {}: the busiest of {} context ranks has {:.3f} times the mean work, and took {:.3f} times the mean "
       "time",
-      context.cut, context.scheme, layout.context_ranks(), imbalance(places, pairs), imbalance(places, seconds));
+      training.cut().row().name, training.options().context.scheme, layout.context_ranks(), imbalance(places, pairs),
+      imbalance(places, seconds));
 }
 
 }  // namespace chorale::train

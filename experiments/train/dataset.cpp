@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "src/data/synthetic.hpp"
 #include "src/data/token_file.hpp"
 
@@ -20,14 +18,17 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
     : documents_(Documents::named(mask.documents)), sequence_(shape.sequence) {
   std::int64_t samples = synthetic_samples;
   if (data == "synthetic") {
+    if (mask.documents.ends_with(".idx"))
+      usage_error("synthetic data has no index of documents", fmt::format("--document-mask is {}", mask.documents),
+                  "name a token, or random:MEAN, or the --data that the index describes");
     auto language = std::make_unique<SyntheticLanguage>(shape.vocabulary, seed);
     floor_ = language->floor(shape.sequence);
     source_ = std::move(language);
   } else {
     auto stored = std::make_unique<StoredTokens>(open_tokens(data));
     stored->require_below(shape.vocabulary);
-    if (documents_.any())
-      documents_.require_within(*stored, mask.split ? std::numeric_limits<std::int64_t>::max() : sequence_);
+    documents_.require_of(*stored);
+    if (!mask.split) documents_.require_shorter(*stored, sequence_);
     source_ = std::move(stored);
     samples = source_->samples(sequence_);
     if (samples < 2)
@@ -36,6 +37,7 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
                               source_->count(), sequence_ + 1),
                   "use a shorter --seq-length or more text");
   }
+  documents_.require_token_below(shape.vocabulary);
   sampler_ = std::make_unique<Sampler>(samples, seed, held_out_share);
 }
 

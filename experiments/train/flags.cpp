@@ -150,9 +150,10 @@ void Flags::declare(Options& o) {
       .range(0, 1e7);
   o.add("gradient-accumulation-steps", accumulation_, "micro-batches per step of a replica; 0: from the batch sizes")
       .range(0, 1e7);
-  o.add("document-mask", document_mask_.documents,
-        "separate the documents of a sample, which an end-of-text token ends or an index file names: no attention and no "
-        "targets across their borders, positions of their own")
+  o.add(
+       "document-mask", document_mask_.documents,
+       "separate the documents of a sample: no attention and no targets across borders, and positions restart. TOKEN ends a "
+       "document; FILE.idx lists them; random:MEAN draws them")
       .words("none|TOKEN|FILE.idx|random:MEAN");
   o.add("split-documents", document_mask_.split, "cut documents that are longer than a sequence")
       .only_where("separate documents",

@@ -34,7 +34,9 @@ class Flags {
   }
   // The same limits before the layout is known. A global batch size of 0 fits any layout, because it will be computed from
   // the number of replicas.
-  LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
+  LayoutLimits limits(std::int64_t world, const ContextOptions& context = {}) const {
+    return {shape(), world, global_batch_, micro_batch_, &all_axes(), context};
+  }
   std::int64_t steps() const { return steps_; }
   const DocumentMask& document_mask() const { return document_mask_; }
   // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape

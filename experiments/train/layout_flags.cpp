@@ -30,7 +30,6 @@ void require_known(const std::string& word, const std::string& part, const std::
               (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "there are " + join(known, ", "));
 }
 
-// The backends that connect processes.
 template <class Row>
 std::vector<std::string> names_of_rows(const std::vector<Row>& rows) {
   std::vector<std::string> names;
@@ -38,6 +37,13 @@ std::vector<std::string> names_of_rows(const std::vector<Row>& rows) {
   return names;
 }
 
+std::vector<std::string> names_of_cuts() {
+  std::vector<std::string> names = names_of_rows(token_cuts());
+  names.insert(names.begin(), ContextOptions{}.cut);  // auto
+  return names;
+}
+
+// The backends that connect processes.
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const Backend& backend : all_backends())
@@ -161,11 +167,12 @@ void LayoutFlags::declare(Options& o) {
   const auto divides_tokens = [this] {
     return all() || asked().context_ranks() > 1 ? "" : "the layout does not divide sequences";
   };
-  o.add("context-scheme", context_.scheme, "how ranks that divide a sequence attend to each other's keys")
+  o.add("context-scheme", context_.scheme, "how context ranks exchange keys and values")
       .one_of(names_of_rows(context_schemes()))
       .only_where("cp", divides_tokens);
-  o.add("context-cut", context_.cut, "which tokens of a sequence such a rank has")
-      .one_of(names_of_rows(token_cuts()))
+  o.add("context-cut", context_.cut,
+        "which tokens of a sequence each context rank has; auto: zigzag if there are enough blocks, else contiguous")
+      .one_of(names_of_cuts())
       .only_where("cp", divides_tokens);
   o.add("partition-activations", partition_activations_,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")

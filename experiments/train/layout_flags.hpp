@@ -34,6 +34,7 @@ class LayoutFlags {
   void declare_layout(Options& options);  // declares only the options that set the layout
   void take_all() { takes_all_ = true; }  // lets --layout accept "all"; call it before declare
   bool all() const { return takes_all_ && word_ == "all"; }
+  const ContextOptions& context() const { return context_; }
   bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
   Layout asked() const;                     // the layout as given; a size of 0 is still to be inferred
   Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal

@@ -34,18 +34,22 @@ const std::vector<CutRow>& token_cuts() {
   return rows;
 }
 
-const CutRow& token_cut_named(const std::string& name) {
+const CutRow& token_cut_for(const std::string& name, std::int64_t sequence, std::int64_t ranks) {
+  if (name == "auto") {
+    const CutRow& even = token_cut_for("zigzag", sequence, ranks);
+    const bool fits = Context::leaves_of(sequence).per_sample() >= ranks * even.blocks_per_rank;
+    return fits ? even : token_cut_for("contiguous", sequence, ranks);
+  }
   const auto row = std::ranges::find(token_cuts(), name, &CutRow::name);
   require(row != token_cuts().end(), "no cut is called {}", name);
   return *row;
 }
 
 TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut)
-    : sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
-  const CutRow& row = token_cut_named(cut);
+    : row_(&token_cut_for(cut, sequence, ranks)), sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
   const Leaves leaves = Context::leaves_of(sequence);
   for (std::int64_t block = 0; block < leaves.per_sample(); ++block) {
-    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row.rank_of(block, leaves.per_sample(), ranks))];
+    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row_->rank_of(block, leaves.per_sample(), ranks))];
     const std::int64_t first = leaves.first_row(block), count = leaves.first_row(block + 1) - first;
     if (!runs.empty() && runs.back().first + runs.back().count == first)
       runs.back().count += count;

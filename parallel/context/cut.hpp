@@ -16,28 +16,29 @@ namespace chorale {
 
 struct ContextOptions {
   std::string scheme = "gather";  // a row of context_schemes() (context.hpp)
-  std::string cut = "zigzag";     // a row of token_cuts()
+  std::string cut = "auto";       // a row of token_cuts(); auto: zigzag if the sequence has enough blocks, else contiguous
 };
 
 struct TokenRun {
   std::int64_t first, count;  // tokens first … first + count − 1 of a sequence
-  std::int64_t row;           // of the first of them, among the rank's rows of a sample
+  std::int64_t row;           // index of token `first` among this rank's rows of a sample
   bool operator==(const TokenRun&) const = default;
 };
 
 struct CutRow {
   const char* name;
   const char* about;
-  std::int64_t blocks_per_rank;  // at least so many blocks
+  std::int64_t blocks_per_rank;  // the least number of blocks per rank
   std::int64_t (*rank_of)(std::int64_t block, std::int64_t blocks, std::int64_t ranks);
 };
 const std::vector<CutRow>& token_cuts();
-const CutRow& token_cut_named(const std::string& name);
+const CutRow& token_cut_for(const std::string& name, std::int64_t sequence, std::int64_t ranks);
 
 class TokenCut {
  public:
   TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut);
 
+  const CutRow& row() const { return *row_; }
   std::int64_t sequence() const { return sequence_; }
   std::int64_t ranks() const { return static_cast<std::int64_t>(runs_.size()); }
   // The tokens of a rank in ascending order; adjacent blocks are one run.
@@ -50,6 +51,7 @@ class TokenCut {
   double pairs(std::int64_t rank, const TokenRun& keys) const;  // of these keys, a run of some rank
 
  private:
+  const CutRow* row_;
   std::int64_t sequence_;
   std::vector<std::vector<TokenRun>> runs_;
 };

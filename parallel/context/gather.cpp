@@ -40,6 +40,10 @@ class Gather final : public AttentionScheme {
     return dqkv;
   }
 
+  void collect(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, Context& context) const override {
+    copy(gathered(qkv, shape, context).slice(), keys.slice());
+  }
+
  private:
   std::int64_t samples_of(const Tensor& qkv) const { return qkv.dim(0) / cut_.tokens(axis_.rank()); }
 

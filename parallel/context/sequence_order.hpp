@@ -1,4 +1,4 @@
-// Two orders of the rows of whole sequences, of which every rank has some tokens:
+// Two orders of the rows of whole sequences that ranks divide:
 //
 //   by rank       all rows of rank 0, sample by sample, then those of rank 1, …: as collective calls leave them
 //   by sequence   sample by sample, in the order of the tokens: as attention takes them

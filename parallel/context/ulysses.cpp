@@ -9,9 +9,16 @@
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
-// Attention sees what one rank would see, so the bits are those of one rank. The key heads of a rank must be a multiple of
-// the number of context ranks. With c ranks and widths h of all query heads and h_kv of all key heads, a rank sends
-// (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the exchanged tensors for the backward pass.
+// Attention sees what one rank would see, so the bits are those of one rank. With c ranks and widths h of all query heads and
+// h_kv of all key heads, a rank sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the
+// exchanged tensors for the backward pass.
+//
+// If there are fewer key heads than ranks, ranks share them: each gets a copy with some of its queries. So 2 groups of 4
+// queries q and a key and value kv are 4 groups for 4 ranks:
+//
+//   q q q q kv  q q q q kv   ──▶   q q kv  q q kv  q q kv  q q kv
+//
+// Each rank then has a part of the gradients of its key head. A reduce-scatter adds the parts and returns them to the tokens.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/heads.hpp"
@@ -25,12 +32,13 @@ class Ulysses final : public AttentionScheme {
 
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     const Whole whole(*this, call, context);
-    const Tensor out = alone().forward(to_heads(qkv, context), whole.call, whole.context);
+    const Tensor out = alone().forward(to_heads(with_copies(qkv, call.shape, context), context), whole.call, whole.context);
     return to_tokens(out, call.shape.heads() * call.shape.width, context);
   }
 
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
     const Whole whole(*this, call, context);
+    if (copies(call.shape) > 1) return backward_of_copies(dout, call, whole, context);
     const Tensor dqkv = alone().backward(to_heads(dout, context), whole.call, whole.context);
     return to_tokens(dqkv, call.shape.columns(), context);
   }
@@ -43,10 +51,31 @@ class Ulysses final : public AttentionScheme {
   bool divides_heads() const override { return true; }
 
  private:
+  // How many ranks share a key head.
+  std::int64_t copies(const AttentionShape& shape) const { return std::max<std::int64_t>(axis_.size() / shape.groups, 1); }
+
   AttentionShape part_of(AttentionShape shape) const {
-    shape.groups /= axis_.size();
+    shape.queries /= copies(shape);
+    shape.groups = std::max<std::int64_t>(shape.groups / axis_.size(), 1);
     shape.first_head += shape.heads() * axis_.rank();
     return shape;
+  }
+
+  // A group for every rank, with a copy of its key and value.
+  Tensor with_copies(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
+    const std::int64_t many = copies(shape), rows = qkv.dim(0), queries = shape.queries / many, heads = queries + 2;
+    if (many == 1) return qkv;
+    const Tensor y = context.typed({rows, axis_.size() * heads * shape.width}, qkv.dtype(), Category::workspace);
+    const auto temporary = [&](std::int64_t count) {
+      return context.typed({rows * count, shape.width}, qkv.dtype(), Category::workspace);
+    };
+    const Tensor all_queries = temporary(shape.heads()), keys = temporary(2 * shape.groups);
+    copy_heads(qkv, {shape.groups, shape.queries + 2, 0, shape.queries, shape.width}, all_queries, false, context.queue);
+    copy_heads(y, {axis_.size(), heads, 0, queries, shape.width}, all_queries, true, context.queue);
+    copy_heads(qkv, {shape.groups, shape.queries + 2, shape.queries, 2, shape.width}, keys, false, context.queue);
+    for (std::int64_t copy = 0; copy < many; ++copy)
+      copy_heads(y, {shape.groups, many * heads, copy * heads + queries, 2, shape.width}, keys, true, context.queue);
+    return y;
   }
 
   // The call as a rank with whole sequences and some heads would make it.
@@ -64,6 +93,33 @@ class Ulysses final : public AttentionScheme {
     mutable Context context;
     AttentionCall call;
   };
+
+  // The gradients of keys go to the place of their group among all groups, so that a reduce-scatter can add them.
+  Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, const Whole& whole, Context& context) const {
+    const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
+    const AttentionShape &shape = call.shape, &part = whole.shape;
+    const std::int64_t all = qkv.dim(0), here = samples(context) * context.tokens.tokens;
+    const auto workspace = [&](const Shape& of, DType type) { return context.typed(of, type, Category::workspace); };
+    const DType partial = context.numerics.partial_type(context.compute);
+    const Tensor sums = workspace({all, shape.key_columns()}, partial),
+                 own = workspace({here, shape.key_columns()}, partial);
+    clear(sums);
+    KeyRows dkeys = keys_alone(sums, shape, samples(context), cut_.sequence());
+    dkeys.offset += axis_.rank() / copies(shape) * dkeys.group;
+    const Tensor dqkv = workspace(qkv.shape(), context.compute);
+    differentiate(whole_sequences(qkv, part, whole.dropout), to_heads(dout, context), out, lse, dqkv, dkeys, call.keys,
+                  whole.context);
+
+    const Tensor dq = workspace({all * part.heads(), shape.width}, context.compute);
+    copy_heads(dqkv, {1, part.queries + 2, 0, part.queries, shape.width}, dq, false, context.queue);
+    const Tensor queries = to_tokens(dq.view({all, part.heads() * shape.width}), shape.heads() * shape.width, context);
+    axis_.reduce_scatter(by_rank(sums, cut_, samples(context), context), own, rows_of_ranks(cut_, samples(context)));
+    const Tensor result = context.tensor({here, shape.columns()});
+    copy_heads(result, {shape.groups, shape.queries + 2, 0, shape.queries, shape.width}, queries.view({-1, shape.width}),
+               true, context.queue);
+    put_keys(context.settled(own, call.keys), shape, result, context.queue);
+    return result;
+  }
 
   std::int64_t samples(const Context& context) const { return context.targets.dim(0) / context.tokens.tokens; }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
+#include "parallel/context/context.hpp"
 #include "parallel/experts.hpp"
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
@@ -23,6 +25,13 @@ BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
   return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
 }
 
+int owner_of_last(const TokenCut& cut) {
+  int owner = 0;
+  for (int rank = 0; rank < static_cast<int>(cut.ranks()); ++rank)
+    if (const TokenRun& run = cut.runs(rank).back(); run.first + run.count == cut.sequence()) owner = rank;
+  return owner;
+}
+
 }  // namespace
 
 void require_generates(const Layout& layout) {
@@ -37,14 +46,16 @@ std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layou
   GenerationOptions on_host = options;  // the plan's tensors have no storage and need no GPU
   on_host.device = nullptr;
   std::int64_t most = 0;
-  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
-    PhantomMemory nothing;
-    const int rank = rank_of_stage(layout, stage, true);
-    Generator generator(
-        on_host, Mesh::pretended(layout, rank, {{"", "shm"}}, {{"", "ring"}}, std::make_shared<const Selector>()), nothing);
-    generator.read(std::vector<std::int32_t>(static_cast<std::size_t>(std::min(tokens, options.shape.sequence))));
-    most = std::max(most, generator.ledger().total_peak());
-  }
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
+    for (std::int64_t context = 0; context < layout.context_ranks(); ++context) {
+      PhantomMemory nothing;
+      const int rank = rank_of_stage(layout, stage, true, context);
+      Generator generator(on_host,
+                          Mesh::pretended(layout, rank, {{"", "shm"}}, {{"", "ring"}}, std::make_shared<const Selector>()),
+                          nothing);
+      generator.read(std::vector<std::int32_t>(static_cast<std::size_t>(std::min(tokens, options.shape.sequence))));
+      most = std::max(most, generator.ledger().total_peak());
+    }
   return most;
 }
 
@@ -80,18 +91,45 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
                   "use the tokenizer of the training data");
   Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
+  const std::optional<TokenCut> cut = cut_of(count);
+  const std::unique_ptr<AttentionScheme> scheme = cut ? gather_context(mesh_.context(), *cut) : nullptr;
+  std::vector<std::int64_t> here(static_cast<std::size_t>(count));  // the tokens of this rank
+  std::iota(here.begin(), here.end(), 0);
+  if (cut) {
+    here = cut->places(mesh_.context().rank());
+    context.attention = scheme.get();
+    context.tokens.tokens = std::ssize(here);
+    context.places = filled(here, [&](std::int64_t token) { return static_cast<std::int32_t>(cache_.past + token); });
+    context.tokens.places = static_cast<const std::int32_t*>(context.places.slice().data);
+  }
   context.stream = context.tokens;
   context.training = false;
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
   context.balance = &balance_;
   context.cache = &cache_;
-  const Tensor ids = context.typed({count}, DType::i32, Category::data);
-  if (!ids.phantom())
-    with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
-  const Tensor last = through_stages(ids, context);
+  cache_.next = count;
+  const Tensor last =
+      through_stages(filled(here, [&](std::int64_t token) { return tokens[static_cast<std::size_t>(token)]; }), context);
   cache_.past += count;
-  return stage_.ends() ? gathered(last) : std::vector<float>();
+  if (!stage_.ends()) return {};
+  if (cut) mesh_.context().broadcast(last, owner_of_last(*cut));
+  return gathered(last);
+}
+
+Tensor Generator::filled(const std::vector<std::int64_t>& tokens, const std::function<std::int32_t(std::int64_t)>& value) {
+  const Tensor all(memory_, {std::ssize(tokens)}, DType::i32, Category::data);
+  if (!all.phantom())
+    with_values<std::int32_t>(all, Use::write, [&](auto here) { std::ranges::transform(tokens, here.begin(), value); });
+  return all;
+}
+
+// Few tokens are not divided.
+std::optional<TokenCut> Generator::cut_of(std::int64_t tokens) const {
+  const std::int64_t ranks = mesh_.context().size();
+  // A forced routing knows the tokens of a pass only in order.
+  if (ranks == 1 || options_.shape.experts.forced() || Context::leaves_of(tokens).per_sample() < ranks) return {};
+  return TokenCut(tokens, ranks, ContextOptions{}.cut);
 }
 
 // Runs one micro-batch through all chunks of all stages, one after the other.

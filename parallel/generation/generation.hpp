@@ -10,14 +10,19 @@
 // of experts. A replica whose text has ended then still takes part in these calls: it reads one token again and again, until
 // the texts of all replicas have ended. To know this, the replicas add up a flag after each token.
 //
+// Under cp the ranks divide the prompt, if it has enough tokens. Each gathers all keys and values, so that the cache is whole
+// on every rank, and computes later tokens like the others.
+//
 // Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
 // the token itself. Under ep, each layer of experts also sends up to 2·k·h elements.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "layers/router_balance.hpp"
+#include "parallel/context/cut.hpp"
 #include "parallel/generation/sampling.hpp"
 #include "parallel/stage.hpp"
 #include "src/math/device_kernels.hpp"
@@ -35,8 +40,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// The peak bytes of a rank when `tokens` tokens are read at once. The rank is the last tensor-parallel rank of the stage
-// that needs the most memory. Runs the code of Generator on phantom memory, which allocates nothing.
+// The peak bytes of a rank when `tokens` tokens are read at once. The rank is a last tensor-parallel rank, that of the stage
+// and the context rank that need the most memory. Runs the code of Generator on phantom memory, which allocates nothing.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -59,6 +64,8 @@ class Generator {
   void forget() { cache_.past = 0; }
 
  private:
+  Tensor filled(const std::vector<std::int64_t>& tokens, const std::function<std::int32_t(std::int64_t)>& value);
+  std::optional<TokenCut> cut_of(std::int64_t tokens) const;
   Tensor through_stages(Tensor x, Context& context);
   bool goes_on_anywhere(bool goes_on_here);
   std::vector<float> gathered(const Tensor& columns);

@@ -66,11 +66,21 @@ void Documents::mark(std::int64_t first, std::span<const std::int32_t> inputs, s
   }
 }
 
-void Documents::require_within(const StoredTokens& data, std::int64_t longest) const {
+void Documents::require_of(const StoredTokens& data) const {
   if (!bounds_.empty() && bounds_.back() != data.count())
     usage_error("the documents are those of other data",
                 fmt::format("the index describes {} tokens, {} has {}", bounds_.back(), data.name(), data.count()),
                 "name the .idx file of --data");
+}
+
+void Documents::require_token_below(std::int64_t vocabulary) const {
+  if (end_of_text_ >= vocabulary)
+    usage_error("no text of this vocabulary ends",
+                fmt::format("--document-mask is {}, vocab-size is {}", end_of_text_, vocabulary),
+                "name the end-of-text token of the data's tokenizer");
+}
+
+void Documents::require_shorter(const StoredTokens& data, std::int64_t longest) const {
   std::int64_t start = 0;
   const auto ends = [&](std::int64_t end) {
     if (end - start > longest)

@@ -28,12 +28,15 @@ class Documents {
   static Documents named(const std::string& name);
 
   bool any() const { return end_of_text_ >= 0 || !bounds_.empty() || mean_ > 0; }
-  // Of a sample that begins with token number `first` of the stream. Fills the positions, and masks targets that begin a
-  // document.
+  // Marks a sample whose first token is number `first` of the stream: fills in the positions, and masks targets that begin
+  // a document.
   void mark(std::int64_t first, std::span<const std::int32_t> inputs, std::span<std::int32_t> targets,
             std::span<std::int32_t> positions) const;
-  // Throws a usage error unless all documents of the data lie within its tokens and have at most `longest` tokens.
-  void require_within(const StoredTokens& data, std::int64_t longest) const;
+  // These throw a usage error if an index is that of other data, if the end-of-text token is outside the vocabulary, or if a
+  // document has more than `longest` tokens. The last one reads all tokens, if a token ends documents.
+  void require_of(const StoredTokens& data) const;
+  void require_token_below(std::int64_t vocabulary) const;
+  void require_shorter(const StoredTokens& data, std::int64_t longest) const;
 
  private:
   bool starts(std::int64_t number,

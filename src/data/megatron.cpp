@@ -99,7 +99,8 @@ Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> 
     bound = next;
   }
   if (starts.back() == 0) reader.refuse("it has no tokens");
-  if (index.documents.empty() || index.documents.back() < starts.back()) index.documents.push_back(starts.back());
+  if (index.documents.empty()) index.documents.push_back(0);
+  if (index.documents.back() < starts.back()) index.documents.push_back(starts.back());
   return index;
 }
 

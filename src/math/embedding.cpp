@@ -90,7 +90,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, const Queue& queue) {
   require(y.shape().size() == 2 && table.shape().size() == 2 && table.dim(1) == y.dim(1) && table.dtype() == y.dtype() &&
-              std::min(tokens.end(), tokens.first_token + y.dim(0)) <= table.dim(0),
+              (tokens.places ? tokens.end() : std::min(tokens.end(), tokens.first_token + y.dim(0))) <= table.dim(0),
           "positions {} to {} cannot be added to y {} of {} from the table {} of {}", tokens.first_token, tokens.end(),
           to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()), name_of(table.dtype()));
   if (skips(queue, table, y)) return;

@@ -14,7 +14,7 @@ struct Marked {
   Numbers targets, positions;
 };
 
-// Of a sample that begins with token number `first`. Target i is 10 + i.
+// Marks a sample that begins with token number `first`; target i is 10 + i.
 Marked marked(const Documents& documents, std::int64_t first, const Numbers& inputs) {
   Marked sample{Numbers(inputs.size()), Numbers(inputs.size())};
   for (std::size_t i = 0; i < inputs.size(); ++i) sample.targets[i] = 10 + static_cast<std::int32_t>(i);
@@ -45,7 +45,7 @@ TEST_CASE("documents that are too long, or those of other data, are refused with
   write_tokens(folder / "some.bin", Numbers{1, 2, 0, 3, 4, 5, 6, 0, 7});
   const StoredTokens data = open_tokens(folder / "some.bin");
   const auto refused = [&](const Documents& documents, std::int64_t longest) {
-    return test::refused([&] { documents.require_within(data, longest); });
+    return test::refused([&] { documents.require_of(data), documents.require_shorter(data, longest); });
   };
   CHECK(refused(Documents::ending_with(0), 5) == "accepted");
   CHECK_THAT(refused(Documents::ending_with(0), 4), says("the document at token 3 has 5 tokens; seq-length is 4") &&
@@ -54,6 +54,8 @@ TEST_CASE("documents that are too long, or those of other data, are refused with
   CHECK(refused(Documents::between({0, 3, 9}), 6) == "accepted");
   CHECK_THAT(refused(Documents::between({0, 3, 9}), 5), says("the document at token 3 has 6 tokens"));
   CHECK_THAT(refused(Documents::between({0, 3}), 5), says("the index describes 3 tokens") && says("has 9"));
+  CHECK_THAT(test::refused([] { Documents::ending_with(96).require_token_below(96); }),
+             says("--document-mask is 96, vocab-size is 96"));
 }
 
 TEST_CASE("the name of documents is a token, an index file or none") {

@@ -237,7 +237,8 @@ class Train(unittest.TestCase):
                  "--run-dir", self.folder]
         result = ranks(2, *words, "--context-cut", "contiguous")
         self.assertEqual(result.returncode, 0, result.stderr)
-        result = ranks(2, *words)
+        self.assertIn("attention, contiguous by gather", ranks(2, *words).stderr)  # the default takes the cut that fits
+        result = ranks(2, *words, "--context-cut", "zigzag")
         self.assertEqual(result.returncode, 2)
         self.assertIn("seq-length 3 is 3 blocks of 1; context 2 needs 4 with --context-cut zigzag", result.stderr)
 

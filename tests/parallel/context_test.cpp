@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "layers/context.hpp"
+#include "parallel/assemble.hpp"
 #include "parallel/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -60,19 +61,22 @@ TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and z
 //
 //   gather    keys and values forward, again backward, and their gradients, by ring algorithms
 //   ring      the same: in a turn, a rank passes on all shares but that of its successor; of gradients, all but its own
-//   ulysses   gives its tokens of other ranks' heads, and then other ranks' tokens of its heads; backward likewise
+//   ulysses   gives its tokens of other ranks' heads, and then other ranks' tokens of its heads; backward likewise.
+//             If ranks share key heads, each gets copies of h_kv / groups, and the gradients of keys are reduce-scattered
 std::int64_t elements_sent(const std::string& scheme, const TokenCut& cut, std::int64_t rank, std::int64_t h,
-                           std::int64_t h_kv) {
+                           std::int64_t h_kv, std::int64_t groups) {
   const std::int64_t s = cut.sequence(), c = cut.ranks(), own = cut.tokens(rank), next = cut.tokens((rank + 1) % c);
+  if (scheme == "ulysses" && c > groups)
+    return own * (c - 1) * (2 * h / c + 2 * h_kv / groups) + (s - own) * (2 * h / c + 2 * h_kv);
   if (scheme == "ulysses") return (2 * h + 2 * h_kv) / c * (own * (c - 1) + s - own);
   return 2 * h_kv * (2 * (s - next) + s - own);
 }
 
 TEST_CASE("the elements that each scheme sends equal the closed forms, also with unequal shares") {
   for (const ContextScheme& scheme : context_schemes())
-    for (const std::int64_t sequence : {64, 41})
-      for (const char* word : {"dp1.cp2", "dp1.cp4", "dp1.tp2.cp2", "dp2.cp2"}) {
-        INFO(scheme.name << ", " << sequence << " tokens, " << word);
+    for (const auto& [sequence, groups] : {std::pair{64, 8}, {41, 8}, {41, 2}})
+      for (const char* word : {"dp1.cp2", "dp1.cp4", "dp1.tp2.cp2", "dp1.tp2.cp4", "dp2.cp2"}) {
+        INFO(scheme.name << ", " << sequence << " tokens, " << groups << " groups, " << word);
         const Layout layout = parse_layout(word, 0);
         PlanRequest request{.options = test::options_for("fast", layout),
                             .layout = layout,
@@ -80,7 +84,7 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
                             .algorithms = {{"", "ring"}}};
         ModelShape& shape = request.options.shape;
         shape.sequence = sequence;
-        shape.heads = 16, shape.groups = 8, shape.width = 64;
+        shape.heads = 16, shape.groups = groups, shape.width = 64;
         request.options.context.scheme = scheme.name;
         const TokenCut cut(sequence, layout.context_ranks(), request.options.context.cut);
         const std::int64_t samples = request.options.global_batch / layout.replicas();
@@ -93,7 +97,7 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
               bytes(Collective::all_gather) + bytes(Collective::reduce_scatter) + bytes(Collective::all_to_all);
           const std::int64_t place = coordinates_of(layout, rank)[row_of(all_axes(), "cp")];
           CHECK(sent == elements_sent(scheme.name, cut, place, shape.heads * shape.head_width() / layout.shards(),
-                                      shape.groups * shape.head_width() / layout.shards()) *
+                                      shape.groups * shape.head_width() / layout.shards(), shape.groups / layout.shards()) *
                             samples * shape.layers * static_cast<std::int64_t>(size_of(request.options.compute)));
         }
       }
@@ -124,6 +128,30 @@ TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a 
   CHECK(ran > 25);
 }
 
+TEST_CASE("under ulysses, ranks that share key heads have the bits of one rank", "[threads]") {
+  const auto options_of = [](const Layout& layout, std::int64_t groups) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape.family = "llama", options.shape.groups = groups, options.shape.sequence = 53;
+    options.packed = true;
+    options.context.scheme = "ulysses";
+    return options;
+  };
+  for (const auto& [groups, word] : {std::pair{1, "dp1.cp2"},
+                                     {1, "dp1.cp3.z2"},
+                                     {1, "dp2.cp2"},
+                                     {1, "dp1.pp2.cp3"},
+                                     {3, "dp1.cp6"},
+                                     {2, "dp1.tp2.cp3"}}) {
+    const Layout layout = parse_layout(word, 0);
+    INFO(word << ", " << groups << " groups");
+    const test::Seen expected = test::train_alone(options_of({}, groups));
+    REQUIRE(test::fits(options_of(layout, groups), layout));
+    CHECK(test::on_thread_mesh(layout, [&, groups = groups](Mesh mesh, Memory& memory) {
+            return difference(expected, test::train(options_of(layout, groups), std::move(mesh), memory));
+          }) == "");
+  }
+}
+
 TEST_CASE("ranks that divide both sequences and experts have the bits of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout) {
     TrainingOptions options = test::options_for("exact", layout);
@@ -143,14 +171,19 @@ TEST_CASE("ranks that divide both sequences and experts have the bits of one ran
 
 TEST_CASE("too few blocks, a scheme without the bits of one rank and routings by sequence are refused under cp") {
   LayoutLimits limits{.shape = test::options_for("exact", {}).shape, .world = 4, .global_batch = 8};
+  limits.context.cut = "zigzag";
   limits.shape.sequence = 5;
   CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp4", 4), limits); }),
              says("too few blocks") && says("seq-length 5 is 5 blocks of 1; context 4 needs 8 with --context-cut zigzag") &&
                  says("try"));
+  TrainingOptions options = test::options_for("exact", parse_layout("dp1.cp2", 2));
+  options.context.scheme = "ring";
+  CHECK_THAT(test::refused([&] { check(options, parse_layout("dp1.cp2", 2)); }), says("exact numerics"));
   limits.context.cut = "contiguous";
   limits.context.scheme = "ulysses", limits.shape.sequence = 64, limits.world = 5;
-  CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp5", 5), limits); }),
-             says("do not divide the key-value heads") && says("not a multiple of context 5 × tensor 1"));
+  CHECK_THAT(
+      test::refused([&] { require_fits(parse_layout("dp1.cp5", 5), limits); }),
+      says("can neither divide nor share the key-value heads") && says("6 / tensor 1 = 6 is no multiple of context 5"));
   limits.context.scheme = "gather", limits.shape.sequence = 5, limits.world = 4;
   CHECK(fits(parse_layout("dp1.cp4", 4), limits));
   limits.shape.sequence = 64;

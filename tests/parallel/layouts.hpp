@@ -50,7 +50,7 @@ inline std::vector<Layout> expert_layouts_of(int world) {
 }
 
 // Some targets are masked, and the replicas have different numbers of masked targets. If samples hold several documents, the
-// first two thirds of every third sample have no targets, so ranks that divide the sequence may have none.
+// first two thirds of every sample have no targets, so some ranks that divide sequences have none.
 inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
   const Documents documents = packed ? Documents::random(6) : Documents();
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence,
@@ -62,9 +62,8 @@ inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
       for (std::int64_t masked = 0; masked < (first + i) % 5; ++masked)
         rows.targets[static_cast<std::size_t>(i * sequence + masked)] = -1;
     for (std::int64_t i = 0; i < samples && documents.any(); ++i)
-      if ((first + i) % 3 == 1)
-        std::ranges::fill(
-            rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
+      std::ranges::fill(
+          rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
   };
 }
 

@@ -59,9 +59,16 @@ TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
 TEST_CASE("measured calls and bytes of every scheme and cut of context parallelism equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())
     for (const CutRow& cut : token_cuts())
-      for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.tp2.cp2", "dp2.cp2.z3", "dp1.pp2.cp2"}) {
-        INFO(scheme.name << ", " << cut.name);
+      for (const auto& [word, groups] : {std::pair{"dp1.cp2", 6},
+                                         {"dp1.cp3", 6},
+                                         {"dp1.tp2.cp2", 6},
+                                         {"dp2.cp2.z3", 6},
+                                         {"dp1.pp2.cp2", 6},
+                                         {"dp1.cp2", 1},
+                                         {"dp1.cp6", 3}}) {
+        INFO(scheme.name << ", " << cut.name << ", " << groups << " groups");
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.groups = groups;
         request.options.shape.sequence = 41;
         request.options.context = {scheme.name, cut.name};
         const LayoutLimits limits{

@@ -5,7 +5,7 @@
 //   add_outer         one chain per block of tokens, rounded likewise; the blocks are added to the existing sums
 //
 // Rounding costs as much as 12 multiply-adds, so blocks of 64 cost a sixth more than f32, blocks of 256 a twentieth more.
-// Few blocks are rounded straight into the result. The copy of a tile that many blocks share costs more than it saves them.
+// Up to eight blocks are rounded straight into the result: for so few, a local tile of sums costs more than it saves.
 #include <unistd.h>
 
 #include "src/math/exact/chain_products.hpp"
@@ -14,7 +14,7 @@
 
 namespace chorale::exact {
 
-// Virtual machines may not tell the size. Then it is 512 KiB, the smallest of a current server.
+// Virtual machines may not report the size; then 512 KiB is assumed, the smallest L2 cache of a current server.
 std::int64_t half_of_cache() {
   static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 512 << 10);
   return bytes / 2 / static_cast<std::int64_t>(sizeof(float));
