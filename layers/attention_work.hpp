@@ -1,6 +1,6 @@
 // The work of attention on one rank, to compare ranks that divide sequences: pairs of a query and a key that it sees, and
-// the processor time of the first thread that computes them. Other programs do not change this time much, even if ranks share a
-// core. On a device it is not measured.
+// the processor time of the first thread that computes them. Other programs do not change this time much, even if ranks
+// share a core. On a device it is not measured.
 #pragma once
 #include <ctime>
 

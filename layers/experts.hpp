@@ -15,8 +15,8 @@
 // are gathered again in the backward pass. Per token, the layer multiplies by k experts of width f: 2·k·(gates + 1)·h·f
 // flops forward. It sums k rows over the tensor ranks, where a dense MLP sums one.
 //
-// Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves): the rows of an expert that come from one
-// leaf are one addend.
+// Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves): the rows of an expert that come from
+// one leaf are one addend.
 #pragma once
 #include "layers/expert_mlps.hpp"
 #include "layers/sequence.hpp"

@@ -9,8 +9,8 @@
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
-// Attention sees what one rank would see, so the bits are those of one rank. With c ranks and widths h of all query heads and
-// h_kv of all key heads, a rank sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the
+// Attention sees what one rank would see, so the bits are those of one rank. With c ranks and widths h of all query heads
+// and h_kv of all key heads, a rank sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the
 // exchanged tensors for the backward pass.
 //
 // If there are fewer key heads than ranks, ranks share them: each gets a copy with some of its queries. So 2 groups of 4
@@ -18,7 +18,8 @@
 //
 //   q q q q kv  q q q q kv   ──▶   q q kv  q q kv  q q kv  q q kv
 //
-// Each rank then has a part of the gradients of its key head. A reduce-scatter adds the parts and returns them to the tokens.
+// Each rank then has a part of the gradients of its key head. A reduce-scatter adds the parts and returns them to the
+// tokens.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/heads.hpp"

@@ -10,8 +10,8 @@
 // of experts. A replica whose text has ended then still takes part in these calls: it reads one token again and again, until
 // the texts of all replicas have ended. To know this, the replicas add up a flag after each token.
 //
-// Under cp the ranks divide the prompt, if it has enough tokens. Each gathers all keys and values, so that the cache is whole
-// on every rank, and computes later tokens like the others.
+// Under cp the ranks divide the prompt, if it has enough tokens. Each gathers all keys and values, so that the cache is
+// whole on every rank, and computes later tokens like the others.
 //
 // Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
 // the token itself. Under ep, each layer of experts also sends up to 2·k·h elements.
