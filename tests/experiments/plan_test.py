@@ -73,7 +73,7 @@ class Plan(unittest.TestCase):
 
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):
         self.refused("--layout", "tp2", "--ranks", "7",
-                     says=["7 / (tensor 2) is not an integer", "try dp1.pp7\n"])
+                     says=["7 / (tensor 2) is not an integer", "try dp1.cp7 or dp1.pp7\n"])
         self.refused("--layout", "dp1000000.tp1000000", says=["1000000"])
         self.refused("--layout", "dp3.pp2", says=["global-batch-size 8 must be a multiple of data_parallel 3 ("])
 
