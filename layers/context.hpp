@@ -8,6 +8,7 @@
 
 #include "layers/expert_exchange.hpp"
 #include "layers/parameter.hpp"
+#include "layers/sequence_rows.hpp"
 #include "layers/shard_boundary.hpp"
 #include "layers/tape.hpp"
 #include "src/math/dropout.hpp"
@@ -50,7 +51,8 @@ struct Context {
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
   // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
-  AttentionWork* attention_work = nullptr;  // null: not measured
+  AttentionWork* attention_work = nullptr;                     // null: not measured
+  const SequenceRows* sequences = &SequenceRows::alone();      // connects them for other layers
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward

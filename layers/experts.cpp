@@ -65,6 +65,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   const Tensor rows = context.exchange->dispatch(all, nullptr, routing.places, counts.home, counts.here, context);
   const Tensor before = experts_.before(rows, counts.here, context), after = experts_.after(before, context);
   if (tape) {
+    if (routed.of_sequences) tape->keep(routed.of_sequences);
     for (const Tensor& tensor : {routed.logits, routing.chosen, routing.weights, routing.places, before}) tape->keep(tensor);
     tape->can_be_made_again(after, [this, before, &context] { return experts_.after(before, context); });
     tape->keep(after);
@@ -95,7 +96,9 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   const Tensor shared = shared_ ? shared_->backward(dy, context) : Tensor();
   const auto counts = tape.take_note<Counts>();
   const Tensor after = tape.take(), before = tape.take();
-  const Tensor places = tape.take(), weights = tape.take(), chosen = tape.take(), logits = tape.take(), x = tape.take();
+  const Tensor places = tape.take(), weights = tape.take(), chosen = tape.take(), logits = tape.take();
+  const Tensor of_sequences = counts_sequences(rule(context), context) ? tape.take() : Tensor();
+  const Tensor x = tape.take();
   const Tensor dy_all = context.boundary->whole(dy, context);
   const Tensor dweights_here = context.typed({dy.dim(0), rule_.chosen}, context.statistics(), Category::workspace);
   weight_gradients(dy, outputs, dweights_here, context.queue);
@@ -108,7 +111,7 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   const auto sum = start_sum(partial, places, counts, experts_.input_gradient_site(), context);
 
   const Tensor dlogits = context.typed(logits.shape(), logits.dtype(), Category::workspace);
-  routing_gradient(logits, rule(context), chosen, places, dweights, context.loss_scale, dlogits, context.queue);
+  routing_gradient(logits, rule_of_tokens(rule(context), of_sequences, context), chosen, places, dweights, context.loss_scale, dlogits, context.queue);
   context.look("router input gradient", name_, dlogits);
   const Tensor dx_of_router = from_logits(rows_here(dlogits, context), context);
   if (shared) add_residual(shared, nullptr, Dropout{}, dx_of_router, dx_of_router, context.queue);
@@ -130,33 +133,22 @@ void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& place
   each_own_parameter([&](const ParameterPointer& p) { context.ready(*p); });
 }
 
-// Generation drops no token, because it does not see whole sequences.
 MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& context) {
   const DType type = context.statistics();
   const Tensor logits = context.typed({x.dim(0), rule_.experts}, type, Category::activations);
   context.numerics.product(in_type(x, type, context), in_type(router_->value, type, context), false, nullptr, logits,
                            context.queue);
   context.look("router logits", name_, logits);
-  RoutingRule rule = this->rule(context);
-  std::span<const std::int32_t> forced = forced_;
-  if (context.cache) {
-    rule.capacity = 0, rule.sequence = x.dim(0);
-    if (!forced.empty())
-      forced = forced.subspan(static_cast<std::size_t>(context.tokens.first_token * rule.chosen),
-                              static_cast<std::size_t>(rule.sequence * rule.chosen));
-  }
-  const Leaves leaves = context.cache ? Leaves(x.dim(0)) : context.leaves();
-  const Routing routing = route(logits, rule, leaves, context.memory, context.queue, forced);
-  const ExpertRows home{.experts = rule.experts, .leaves = leaves.count(x.dim(0)), .counts = routing.counts};
+  const auto [routing, of_sequences] = route_tokens(logits, rule(context), forced_, context);
+  const ExpertRows home{
+      .experts = rule_.experts, .leaves = std::ssize(routing.counts) / rule_.experts, .counts = routing.counts};
   if (context.choices) count(routing, home, *context.choices);
-  return {logits, routing, {home, context.exchange->here(home, routing, context)}};
+  return {logits, routing, of_sequences, {home, context.exchange->here(home, routing, context)}};
 }
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {
   RoutingRule rule = rule_;
-  // A context rank routes only its own tokens. Routings that need the whole sequence were refused earlier.
-  if (context.tokens.tokens < context.tokens.sequence) rule.sequence = context.tokens.tokens;
-  if (context.balance) rule.bias = context.balance->bias(number_), rule.previous = context.balance->previous(number_);
+  if (context.balance) rule.bias = context.balance->bias(number_), rule.counts = context.balance->previous(number_);
   return rule;
 }
 
@@ -194,32 +186,32 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
-// Ranks that divide sequences have equally many leaves, but the last leaf may be short.
-static std::int64_t most_tokens_of_a_rank(std::int64_t rows, const Context& context) {
-  if (context.tokens.tokens == context.tokens.sequence || context.tokens.tokens == 0) return rows;
-  const Leaves leaves = context.leaves();
-  return rows / context.tokens.tokens * leaves.per_sample() * leaves.length;
-}
-
-// The largest number of rows that this rank's experts can get, if each rank that sends them rows has `rows` tokens.
-std::int64_t MixtureOfExperts::most_rows_here(std::int64_t rows) const {
+// The largest number of rows that this rank's experts can get, if each rank that sends them rows has as many samples. Other
+// ranks may have more tokens of a sample.
+std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Context& context) const {
   const std::int64_t own = experts_.count(), sources = rule_.experts / own;
-  return sources * (forced_.empty() ? rule_.most_rows(rows, own) : rows / rule_.sequence * experts_.forced_rows());
+  const std::int64_t tokens = sources == 1 ? context.tokens.tokens : context.sequences->most_tokens(context);
+  std::int64_t of_a_source = rule_.most_rows(samples, tokens, own);
+  if (!forced_.empty()) of_a_source = std::min(of_a_source, samples * experts_.forced_rows());
+  return sources * of_a_source;
 }
 
 // Whether every routing gives them this number.
-bool MixtureOfExperts::knows_rows_here() const {
+bool MixtureOfExperts::knows_rows_here(const Context& context) const {
+  if (context.sequences->divided()) return rule_.capacity == 0 && experts_.count() == rule_.experts;
   return !forced_.empty() || (rule_.capacity == 0 && experts_.count() == rule_.experts);
 }
 
 Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t element = size_of(context.compute), here = context.boundary->rows(rows), k = rule_.chosen;
   const std::int64_t per_row = experts_.kept_columns(context.selective()) * element;
+  const std::int64_t samples = rows / context.tokens.tokens;
   Keeps keeps{
       .input = here * width_ * element,
       .inside = rows * (rule_.experts * size_of(context.statistics()) + k * (4 + 4 + size_of(context.statistics()))) +
-                most_rows_here(most_tokens_of_a_rank(rows, context)) * per_row + here * k * width_ * element,
-      .at_most = !knows_rows_here()};
+                most_rows_here(samples, context) * per_row + here * k * width_ * element,
+      .at_most = !knows_rows_here(context)};
+  if (counts_sequences(rule(context), context)) keeps.inside += samples * rule_.experts * size_of(DType::i64);
   if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is this layer's
   return keeps;
 }

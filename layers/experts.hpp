@@ -21,7 +21,7 @@
 #include "layers/expert_mlps.hpp"
 #include "layers/sequence.hpp"
 #include "layers/shape.hpp"
-#include "src/math/routing.hpp"
+#include "layers/token_routing.hpp"
 
 namespace chorale {
 
@@ -47,12 +47,13 @@ class MixtureOfExperts final : public Layer {
   struct Routed {
     Tensor logits;
     Routing routing;
+    Tensor of_sequences;  // TokenRouting::counts
     Counts counts;
   };
 
   Routed routed(const Tensor& x, Context& context);
-  std::int64_t most_rows_here(std::int64_t rows) const;
-  bool knows_rows_here() const;
+  std::int64_t most_rows_here(std::int64_t samples, const Context& context) const;
+  bool knows_rows_here(const Context& context) const;
   RoutingRule rule(const Context& context) const;  // with what is known of the steps before
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,

@@ -4,6 +4,7 @@
 
 #include "layers/context.hpp"
 #include "parallel/experts_by_host.hpp"
+#include "src/math/routing.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
@@ -44,7 +45,8 @@ Tensor ExpertParallel::like(const Tensor& x, std::int64_t rows, Context& context
   return context.typed({rows, x.dim(1)}, x.dtype(), Category::workspace);
 }
 
-std::vector<std::int64_t> ExpertParallel::of_all_ranks(const std::vector<std::int64_t>& mine, Context& context) const {
+std::vector<std::int64_t> ExpertParallel::of_all_ranks(const NumbersOf& numbers_of, Context& context) const {
+  const std::vector<std::int64_t> mine = numbers_of(axis_.rank());
   const std::int64_t numbers = std::ssize(mine);
   const Tensor from = context.typed({numbers}, DType::i32, Category::workspace);
   const Tensor to = context.typed({axis_.size() * numbers}, DType::i32, Category::workspace);
@@ -54,33 +56,64 @@ std::vector<std::int64_t> ExpertParallel::of_all_ranks(const std::vector<std::in
     });
   axis_.all_gather(from, to);
   std::vector<std::int64_t> all;
-  if (to.phantom())  // in a plan, all ranks have the same numbers
-    for (int rank = 0; rank < axis_.size(); ++rank) all.insert(all.end(), mine.begin(), mine.end());
+  if (to.phantom())
+    for (std::int64_t rank = 0; rank < axis_.size(); ++rank) {
+      const std::vector<std::int64_t> theirs = numbers_of(rank);
+      all.insert(all.end(), theirs.begin(), theirs.end());
+    }
   else
     with_values<std::int32_t>(to, Use::read, [&](auto values) { all.assign(values.begin(), values.end()); });
   return all;
 }
 
-ExpertRows ExpertParallel::rows_here(const std::vector<std::int64_t>& all, const ExpertRows& home) const {
-  const std::int64_t ranks = axis_.size(), own = home.experts / ranks, numbers = std::ssize(all) / ranks;
+std::int64_t ExpertParallel::most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const {
+  if (places_.empty()) return home.leaves;
+  const auto longest = std::ranges::max_element(places_, {}, [](const auto& of_source) { return of_source.size(); });
+  return routing.places.dim(0) / context.tokens.tokens * Leaves(context.leaves().length, std::ssize(*longest)).per_sample();
+}
+
+std::vector<std::int32_t> ExpertParallel::planned_choices(std::int64_t source, const Routing& routing) const {
+  if (places_.empty()) return routing.planned;
+  return choices_at(routing.planned, places_[static_cast<std::size_t>(source)], routing.places.dim(1));
+}
+
+std::vector<std::int64_t> ExpertParallel::counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                                    const Context& context) const {
+  if (places_.empty()) return home.counts;
+  std::vector<std::int64_t> counts = home.counts;
+  if (routing.places.phantom()) {
+    const Leaves leaves{context.leaves().length, std::ssize(places_[static_cast<std::size_t>(source)])};
+    counts = counts_of_samples(routing.places.dim(0) / context.tokens.tokens, planned_choices(source, routing),
+                               {.experts = home.experts, .chosen = routing.places.dim(1)}, leaves);
+  }
+  const std::int64_t leaves = std::ssize(counts) / home.experts, most = most_leaves(home, routing, context);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(home.experts * most));
+  for (std::int64_t expert = 0; expert < home.experts; ++expert)
+    std::copy_n(counts.begin() + expert * leaves, leaves, all.begin() + expert * most);
+  return all;
+}
+
+ExpertRows ExpertParallel::rows_here(const std::vector<std::int64_t>& all, std::int64_t experts, std::int64_t leaves) const {
+  const std::int64_t ranks = axis_.size(), own = experts / ranks, numbers = std::ssize(all) / ranks;
   const auto count_of = [&](std::int64_t rank, std::int64_t expert, std::int64_t leaf) {
-    return all[static_cast<std::size_t>(rank * numbers + expert * home.leaves + leaf)];
+    return all[static_cast<std::size_t>(rank * numbers + expert * leaves + leaf)];
   };
-  ExpertRows here{.experts = own, .leaves = ranks * home.leaves, .counts = {}};
+  ExpertRows here{.experts = own, .leaves = ranks * leaves, .counts = {}};
   for (std::int64_t expert = own * axis_.rank(); expert < own * (axis_.rank() + 1); ++expert)
     for (std::int64_t rank = 0; rank < ranks; ++rank)
-      for (std::int64_t leaf = 0; leaf < home.leaves; ++leaf) here.counts.push_back(count_of(rank, expert, leaf));
+      for (std::int64_t leaf = 0; leaf < leaves; ++leaf) here.counts.push_back(count_of(rank, expert, leaf));
   for (std::int64_t from = 0; from < ranks; ++from)
     for (std::int64_t to = 0; to < ranks; ++to) {
       std::int64_t& rows = here.between.emplace_back(0);
       for (std::int64_t expert = to * own; expert < (to + 1) * own; ++expert)
-        for (std::int64_t leaf = 0; leaf < home.leaves; ++leaf) rows += count_of(from, expert, leaf);
+        for (std::int64_t leaf = 0; leaf < leaves; ++leaf) rows += count_of(from, expert, leaf);
     }
   return here;
 }
 
-ExpertRows ExpertParallel::here(const ExpertRows& home, const Routing&, Context& context) const {
-  return rows_here(of_all_ranks(home.counts, context), home);
+ExpertRows ExpertParallel::here(const ExpertRows& home, const Routing& routing, Context& context) const {
+  const auto counts = [&](std::int64_t source) { return counts_of(source, home, routing, context); };
+  return rows_here(of_all_ranks(counts, context), home.experts, most_leaves(home, routing, context));
 }
 
 std::vector<ExpertParallel::Block> ExpertParallel::plain_order(const ExpertRows& here) const {
@@ -123,12 +156,18 @@ std::function<Tensor()> ExpertParallel::start_combine(const Tensor& rows, const 
   return [=] { return pending->wait(), back; };
 }
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options) {
-  Axis& experts = mesh.along(dividing(*mesh.layout().axes, Divides::experts, expert_grid));
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options, const TokenCut* cut) {
+  const AxisTable& axes = *mesh.layout().axes;
+  const AxisSet divides_experts = dividing(axes, Divides::experts, expert_grid);
+  Axis& experts = mesh.along(divides_experts);
   if (experts.size() == 1) return std::make_unique<ExpertExchange>();
+  PlacesOfSources places;
+  if (cut && cut->ranks() > 1)
+    for (const std::int64_t rank : mesh.context_ranks_along(row_of(axes, names_of(axes, divides_experts).front())))
+      places.push_back(cut->places(rank));
   if (options.by_host && number_of_hosts(experts.hosts()) > 1)
-    return std::make_unique<ExpertsByHost>(experts, options.overlaps);
-  return std::make_unique<ExpertParallel>(experts, options.overlaps);
+    return std::make_unique<ExpertsByHost>(experts, options.overlaps, std::move(places));
+  return std::make_unique<ExpertParallel>(experts, options.overlaps, std::move(places));
 }
 
 }  // namespace chorale

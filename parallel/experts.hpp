@@ -18,15 +18,23 @@
 // A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
 // edp have the same experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, those of other
 // ep ranks included, because these tokens have travelled to the experts.
+//
+// If ranks divide sequences too, they may have unequal numbers of leaves. The lists of counts are as long as the longest;
+// a leaf that a rank does not have has no rows.
 #pragma once
 #include "layers/expert_exchange.hpp"
+#include "parallel/context/cut.hpp"
 #include "parallel/mesh.hpp"
 
 namespace chorale {
 
+// The tokens of a sequence that each rank along ep has. Empty if all have whole sequences.
+using PlacesOfSources = std::vector<std::vector<std::int64_t>>;
+
 class ExpertParallel : public ExpertExchange {
  public:
-  explicit ExpertParallel(Axis& axis, bool overlaps = true) : axis_(axis), overlaps_(overlaps) {}
+  explicit ExpertParallel(Axis& axis, bool overlaps = true, PlacesOfSources places = {})
+      : axis_(axis), overlaps_(overlaps), places_(std::move(places)) {}
   ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
   Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                   const ExpertRows& here, Context& context) const override;
@@ -42,14 +50,23 @@ class ExpertParallel : public ExpertExchange {
   // Rows that arrived in this order of blocks, sorted by (own expert, source rank).
   Tensor sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order, Context& context) const;
   static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // with another number of rows
-  std::vector<std::int64_t> of_all_ranks(const std::vector<std::int64_t>& mine, Context& context) const;
-  // `all`: as many numbers of each rank, which begin with its counts at home.
-  ExpertRows rows_here(const std::vector<std::int64_t>& all, const ExpertRows& home) const;
+  // The numbers of each rank. `numbers_of` is called for this rank; in a plan for all ranks.
+  using NumbersOf = std::function<std::vector<std::int64_t>(std::int64_t source)>;
+  std::vector<std::int64_t> of_all_ranks(const NumbersOf& numbers_of, Context& context) const;
+  // A rank's counts at home, [experts, leaves], where `leaves` is that of the rank with most.
+  std::vector<std::int64_t> counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                      const Context& context) const;
+  std::int64_t most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const;
+  // In a plan: the choices of a rank in each of its sequences.
+  std::vector<std::int32_t> planned_choices(std::int64_t source, const Routing& routing) const;
+  // `all`: as many numbers of each rank, which begin with its counts.
+  ExpertRows rows_here(const std::vector<std::int64_t>& all, std::int64_t experts, std::int64_t leaves) const;
 
   Axis& axis_;
 
  private:
   const bool overlaps_;
+  const PlacesOfSources places_;
 };
 
 struct ExchangeOptions {
@@ -57,6 +74,8 @@ struct ExchangeOptions {
   bool overlaps = true;  // while rows return from the experts, the layer computes; false: it waits, to compare
 };
 
-std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {});
+// `cut`: how context-parallel ranks divide sequences; null: as if they did not.
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {},
+                                            const TokenCut* cut = nullptr);
 
 }  // namespace chorale

@@ -25,26 +25,10 @@ std::int64_t arriving(const RowsBetween& rows, std::int64_t ranks, std::int64_t 
   return sum;
 }
 
-// The experts [tokens, k] that get a row of each token; −1 where the choice was dropped.
-std::vector<std::int32_t> experts_of_tokens(const Routing& routing) {
-  const auto choices = at(routing.places.count());
-  std::vector<std::int32_t> experts;
-  if (routing.places.phantom()) {  // every sequence has the same choices
-    while (experts.size() < choices) experts.insert(experts.end(), routing.planned.begin(), routing.planned.end());
-    return experts;
-  }
-  with_values<std::int32_t>(routing.chosen, Use::read, [&](auto chosen) { experts.assign(chosen.begin(), chosen.end()); });
-  with_values<std::int32_t>(routing.places, Use::read, [&](auto places) {
-    for (std::size_t i = 0; i < choices; ++i)
-      if (places[i] < 0) experts[i] = -1;
-  });
-  return experts;
-}
-
 }  // namespace
 
-ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps)
-    : ExpertParallel(axis, overlaps), ranks_of_(at(number_of_hosts(axis.hosts()))) {
+ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps, PlacesOfSources places)
+    : ExpertParallel(axis, overlaps, std::move(places)), ranks_of_(at(number_of_hosts(axis.hosts()))) {
   const std::vector<int> hosts = hosts_among(axis.hosts());
   for (std::int64_t rank = 0; rank < axis.size(); ++rank) {
     host_of_.push_back(at(hosts.empty() ? 0 : hosts[at(rank)]));
@@ -65,25 +49,53 @@ std::vector<std::int64_t> ExpertsByHost::sources_of(std::int64_t rank) const {
   return sources;
 }
 
+std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, const Routing& routing) const {
+  std::vector<std::int32_t> experts;
+  if (routing.places.phantom()) {  // every sequence has the same choices
+    const std::vector<std::int32_t> of_one = planned_choices(source, routing);
+    const std::int64_t samples = routing.places.count() / std::ssize(planned_choices(axis_.rank(), routing));
+    for (std::int64_t sample = 0; sample < samples; ++sample) experts.insert(experts.end(), of_one.begin(), of_one.end());
+    return experts;
+  }
+  with_values<std::int32_t>(routing.chosen, Use::read, [&](auto chosen) { experts.assign(chosen.begin(), chosen.end()); });
+  with_values<std::int32_t>(routing.places, Use::read, [&](auto places) {
+    for (std::size_t i = 0; i < experts.size(); ++i)
+      if (places[i] < 0) experts[i] = -1;
+  });
+  return experts;
+}
+
 ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, Context& context) const {
   const std::int64_t ranks = axis_.size(), me = axis_.rank(), each = home.experts / ranks, k = routing.places.dim(1);
   const std::int64_t tokens = routing.places.dim(0), hosts = std::ssize(ranks_of_);
-  const std::vector<std::int32_t> experts = experts_of_tokens(routing);
+  const std::vector<std::int32_t> experts = experts_of_tokens(me, routing);
   const auto host_of_expert = [&](std::int64_t expert) { return host_of(expert / each); };
 
-  // How many tokens of this rank have experts on each host. All ranks learn all of these numbers.
-  std::vector<char> goes(at(tokens * hosts), 0);
-  for (std::int64_t i = 0; i < tokens * k; ++i)
-    if (experts[at(i)] >= 0) goes[at(i / k * hosts) + host_of_expert(experts[at(i)])] = 1;
-  std::vector<std::int64_t> mine = home.counts, going(at(hosts));
-  for (std::size_t i = 0; i < goes.size(); ++i) going[i % at(hosts)] += goes[i];
-  mine.insert(mine.end(), going.begin(), going.end());
-  const std::vector<std::int64_t> all = of_all_ranks(mine, context);
-  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * mine.size(), mine.size()); };
-  ExpertRows here = rows_here(all, home);
+  // Whether a token has experts on a host, [tokens, hosts].
+  const auto goes_to = [&](const std::vector<std::int32_t>& of_tokens) {
+    std::vector<char> goes(of_tokens.size() / at(k) * at(hosts), 0);
+    for (std::size_t i = 0; i < of_tokens.size(); ++i)
+      if (of_tokens[i] >= 0) goes[i / at(k) * at(hosts) + host_of_expert(of_tokens[i])] = 1;
+    return goes;
+  };
+  const std::vector<char> goes = goes_to(experts);
+  // Every rank tells all others its counts, and how many of its tokens have experts on each host.
+  const std::int64_t most = most_leaves(home, routing, context);
+  const std::vector<std::int64_t> all = of_all_ranks(
+      [&](std::int64_t source) {
+        std::vector<std::int64_t> numbers = counts_of(source, home, routing, context), going(at(hosts));
+        const std::vector<char> theirs = source == me ? goes : goes_to(experts_of_tokens(source, routing));
+        for (std::size_t i = 0; i < theirs.size(); ++i) going[i % at(hosts)] += theirs[i];
+        numbers.insert(numbers.end(), going.begin(), going.end());
+        return numbers;
+      },
+      context);
+  const std::size_t numbers = all.size() / at(ranks), counts = numbers - at(hosts);
+  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * numbers, numbers); };
+  ExpertRows here = rows_here(all, home.experts, most);
   const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
-    const auto counts = of_rank(source).subspan(at(expert * home.leaves), at(home.leaves));
-    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    const auto of_leaves = of_rank(source).subspan(at(expert * most), at(most));
+    return std::accumulate(of_leaves.begin(), of_leaves.end(), std::int64_t{0});
   };
 
   auto way = std::make_shared<WayByHost>();
@@ -91,7 +103,7 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   for (std::int64_t source = 0; source < ranks; ++source)
     for (std::size_t host = 0; host < ranks_of_.size(); ++host) {
       const std::int64_t through = lane(source, host);
-      if (host != host_of(source)) way->across[at(source * ranks + through)] = of_rank(source)[home.counts.size() + host];
+      if (host != host_of(source)) way->across[at(source * ranks + through)] = of_rank(source)[counts + host];
       for (const std::int64_t to : ranks_of_[host])
         for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
           way->within[at(through * ranks + to)] += rows_of(source, e);

@@ -29,12 +29,15 @@ struct WayByHost {
 
 class ExpertsByHost final : public ExpertParallel {
  public:
-  explicit ExpertsByHost(Axis& axis, bool overlaps = true);
+  explicit ExpertsByHost(Axis& axis, bool overlaps = true, PlacesOfSources places = {});
   ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
   Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                   const ExpertRows& here, Context& context) const override;
 
  private:
+  // The experts [tokens, k] that get a row of each of a rank's tokens; −1 where the choice was dropped. Of other ranks, only
+  // a plan knows them.
+  std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing) const;
   std::size_t host_of(std::int64_t rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
   std::int64_t lane(std::int64_t source, std::size_t host) const;  // the source itself on its own host
   std::vector<std::int64_t> sources_of(std::int64_t rank) const;   // those whose lane on its host it is, itself included

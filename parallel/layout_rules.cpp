@@ -82,16 +82,6 @@ MaybeMisfit check_experts(const Layout& l, const LayoutLimits& limits) {
     return Misfit{"with expert ranks, no other axis may be between dp and cp",
                   fmt::format("the order is {}, expert {}", join(l.order, ","), l.expert_ranks())};
   const std::int64_t ranks = l.expert_ranks(), experts = limits.shape.experts.count;
-  const Experts& e = limits.shape.experts;
-  // A rank routes its own tokens without those of the rest of the sequence.
-  if (l.context_ranks() > 1 && experts > 0)
-    for (const auto& [needs_sequence, why] :
-         {std::pair{e.forced(), "routing " + e.routing},
-          {e.capacity > 0, fmt::format("moe-expert-capacity-factor {}", e.capacity)},
-          {e.balance > 0 && e.balancing == "seq_aux_loss", fmt::format("moe-aux-loss-coeff {} by sequence", e.balance)}})
-      if (needs_sequence)
-        return Misfit{"this routing needs whole sequences, which context ranks do not have",
-                      fmt::format("{}, context {}", why, l.context_ranks())};
   if (ranks == 1 || (experts > 0 && experts % ranks == 0)) return {};
   if (experts == 0)
     return Misfit{"only a model with experts can divide them among ranks", fmt::format("num-experts 0, expert {}", ranks)};
@@ -146,14 +136,7 @@ MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
   const CutRow& cut = token_cut_for(limits.context.cut, sequence, ranks);
   const Leaves leaves = Context::leaves_of(sequence);
   const std::int64_t length = leaves.length, blocks = leaves.per_sample();
-  if (blocks >= ranks * cut.blocks_per_rank) {
-    // Ranks that exchange experts' rows tell each other how many come from each block, in lists of one length.
-    if (l.expert_ranks() > 1 && blocks % ranks != 0)
-      return Misfit{
-          "with expert ranks, the context ranks need equal numbers of blocks",
-          fmt::format("seq-length {} is {} blocks of {}, not a multiple of context {}", sequence, blocks, length, ranks)};
-    return {};
-  }
+  if (blocks >= ranks * cut.blocks_per_rank) return {};
   return Misfit{"the sequence has too few blocks for the context ranks",
                 fmt::format("seq-length {} is {} blocks of {}; context {} needs {} with --context-cut {}", sequence, blocks,
                             length, ranks, ranks * cut.blocks_per_rank, cut.name)};

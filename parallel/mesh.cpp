@@ -268,6 +268,15 @@ Axis& Mesh::along(AxisSet axes) const {
   return *alone_;
 }
 
+std::vector<std::int64_t> Mesh::context_ranks_along(std::size_t row) const {
+  const AxisSet tokens = dividing(*layout_.axes, Divides::tokens);
+  const std::int64_t stride = stride_of(layout_, row), first = world_->rank() - place_[row] * stride;
+  std::vector<std::int64_t> ranks;
+  for (std::int64_t peer = 0; peer < layout_.size(row); ++peer)
+    ranks.push_back(number_of(layout_, coordinates_of(layout_, first + peer * stride), tokens));
+  return ranks;
+}
+
 Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
   require(layout.ranks() == 1, "{} has {} ranks, but a mesh without a world has one", to_string(layout), layout.ranks());
   make([&](const Line& line) {

@@ -90,8 +90,11 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
 
 // Describes the first difference; "" if there is none. Numbers of calls are always compared, bytes only if both are known.
 // The bytes of an all_to_all must be those of the rows that its counts say leave this rank. They follow the routing of
-// tokens to experts, which a plan knows only if it is forced; otherwise they are not compared with the plan.
-std::string difference(const Accounts& planned, const Accounts& made, bool routing_is_forced);
+// tokens to experts; unless a plan knows it, they are not compared with the plan.
+std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing);
+// Whether a plan knows how many rows each rank sends to each expert: if the routing is forced. But which tokens of a
+// sequence are dropped depends on scores, so if ranks divide sequences, a plan does not know whose.
+bool knows_routing(const TrainingOptions& options, const Layout& layout);
 
 // The idle fraction of all stages' time, assuming that a stage's time is proportional to its flops, and messages take no
 // time.

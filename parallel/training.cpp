@@ -23,8 +23,9 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
-      exchange_(exchange_of(mesh_, options.exchange)),
       cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
+      exchange_(exchange_of(mesh_, options.exchange, &cut_)),
+      sequences_(divided_sequences(mesh_.context(), cut_)),
       attention_(context_scheme_of(mesh_, options.context, cut_)),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
@@ -57,6 +58,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   if (attention_ && !options_.device) context.attention_work = &attention_work_;
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();
+  context.sequences = sequences_.get();
   context.balance = &balance_;
   context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
@@ -263,6 +265,8 @@ Keeps Training::declared() {
   Tape tape(options_.remake == Remake::selective);
   one.boundary = boundary_.get();
   one.exchange = exchange_.get();
+  one.sequences = sequences_.get();
+  one.balance = &balance_;
   one.tape = &tape;
   one.attention = attention_.get();
   one.tokens = {.sequence = options_.shape.sequence, .tokens = tokens_here()};

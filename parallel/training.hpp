@@ -144,8 +144,9 @@ class Training {
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
   std::unique_ptr<ShardBoundary> boundary_;
-  std::unique_ptr<ExpertExchange> exchange_;
   TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks
+  std::unique_ptr<ExpertExchange> exchange_;
+  std::unique_ptr<SequenceRows> sequences_;
   std::unique_ptr<AttentionScheme> attention_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;

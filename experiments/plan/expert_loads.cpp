@@ -39,7 +39,7 @@ std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout
       "experts of the fullest rank take {} rows of a micro-batch if the routing is balanced, as this plan assumes; {} under "
       "--routing zipf; at most {}",
       rows(ForcedRouting::balanced), rows(ForcedRouting::zipf),
-      sources * rule_of(shape).most_rows(micro_batch * shape.sequence, shape.experts.count / ranks));
+      sources * rule_of(shape).most_rows(micro_batch, shape.sequence, shape.experts.count / ranks));
 }
 
 }  // namespace chorale::plan

@@ -57,7 +57,7 @@ Gathered traffic_of(const Training& training, const Accounts& planned, const Acc
       mine[2 * cells + cell] = entry.calls;
       mine[3 * cells + cell] = bytes_in(evaluations, axis->name(), i);
     }
-  return {mine, difference(planned, made, training.options().shape.experts.forced()), mesh};
+  return {mine, difference(planned, made, knows_routing(training.options(), training.mesh().layout())), mesh};
 }
 
 void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {

@@ -1,5 +1,6 @@
 // Context parallelism: ranks divide the tokens of each sequence. Every layer but attention works on each token alone, so
-// only attention communicates. The schemes say how queries and keys meet; each is one file.
+// only attention communicates, and some routers of experts (divided_sequences.cpp). The schemes say how queries and keys
+// meet; each is one file.
 //
 //             sends, forward, per layer and rank         what it is
 //   gather    2·h_kv·(s/c)·(c−1) elements                all keys and values are gathered; a query meets them in order
@@ -29,6 +30,9 @@ const ContextScheme& context_scheme_named(const std::string& name);
 
 // Empty without context-parallel ranks. `cut` must outlive the scheme.
 std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const ContextOptions& options, const TokenCut& cut);
+
+// For layers other than attention.
+std::unique_ptr<SequenceRows> divided_sequences(Axis& axis, const TokenCut& cut);
 
 // The schemes.
 std::unique_ptr<AttentionScheme> gather_context(Axis& axis, const TokenCut& cut);

@@ -58,14 +58,9 @@ class Gather final : public AttentionScheme {
 
   // The keys and values of whole sequences, in the order of their tokens.
   Tensor gathered(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
-    const std::int64_t samples = samples_of(qkv);
-    const auto workspace = [&](std::int64_t count) {
-      return context.typed({count, shape.key_columns()}, context.compute, Category::workspace);
-    };
-    const Tensor here = workspace(qkv.dim(0)), all = workspace(samples * cut_.sequence());
+    const Tensor here = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);
     take_keys(qkv, shape, here, context.queue);
-    axis_.all_gather(here, all, rows_of_ranks(cut_, samples));
-    return by_sequence(all, cut_, samples, context);
+    return chorale::gathered(here, axis_, cut_, context);
   }
 
   Axis& axis_;

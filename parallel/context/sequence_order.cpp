@@ -34,4 +34,11 @@ Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Conte
   return reordered(x, cut, samples, true, Category::workspace, context);
 }
 
+Tensor gathered(const Tensor& own, Axis& axis, const TokenCut& cut, Context& context) {
+  const std::int64_t samples = own.dim(0) / cut.tokens(axis.rank());
+  const Tensor all = context.typed({samples * cut.sequence(), own.dim(1)}, own.dtype(), Category::workspace);
+  axis.all_gather(own, all, rows_of_ranks(cut, samples));
+  return by_sequence(all, cut, samples, context);
+}
+
 }  // namespace chorale

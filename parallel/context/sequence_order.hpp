@@ -4,6 +4,7 @@
 //   by sequence   sample by sample, in the order of the tokens: as attention takes them
 #pragma once
 #include "layers/context.hpp"
+#include "parallel/axis.hpp"
 #include "parallel/context/cut.hpp"
 
 namespace chorale {
@@ -13,5 +14,8 @@ std::vector<std::int64_t> rows_of_ranks(const TokenCut& cut, std::int64_t sample
 Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context,
                    Category category = Category::workspace);
 Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context);
+
+// The rows of whole sequences, by sequence, from the rows that each rank along the axis has.
+Tensor gathered(const Tensor& own, Axis& axis, const TokenCut& cut, Context& context);
 
 }  // namespace chorale

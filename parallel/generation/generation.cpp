@@ -93,11 +93,13 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
   const std::optional<TokenCut> cut = cut_of(count);
   const std::unique_ptr<AttentionScheme> scheme = cut ? gather_context(mesh_.context(), *cut) : nullptr;
+  const std::unique_ptr<SequenceRows> sequences = cut ? divided_sequences(mesh_.context(), *cut) : nullptr;
   std::vector<std::int64_t> here(static_cast<std::size_t>(count));  // the tokens of this rank
   std::iota(here.begin(), here.end(), 0);
   if (cut) {
     here = cut->places(mesh_.context().rank());
     context.attention = scheme.get();
+    context.sequences = sequences.get();
     context.tokens.tokens = std::ssize(here);
     context.places = filled(here, [&](std::int64_t token) { return static_cast<std::int32_t>(cache_.past + token); });
     context.tokens.places = static_cast<const std::int32_t*>(context.places.slice().data);
@@ -127,8 +129,7 @@ Tensor Generator::filled(const std::vector<std::int64_t>& tokens, const std::fun
 // Few tokens are not divided.
 std::optional<TokenCut> Generator::cut_of(std::int64_t tokens) const {
   const std::int64_t ranks = mesh_.context().size();
-  // A forced routing knows the tokens of a pass only in order.
-  if (ranks == 1 || options_.shape.experts.forced() || Context::leaves_of(tokens).per_sample() < ranks) return {};
+  if (ranks == 1 || Context::leaves_of(tokens).per_sample() < ranks) return {};
   return TokenCut(tokens, ranks, ContextOptions{}.cut);
 }
 

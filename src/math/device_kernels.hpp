@@ -66,14 +66,16 @@ struct DeviceKernels {
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
+  decltype(&chorale::number_rows) number_rows;  // waits for the device; counts no drops
+  decltype(&chorale::count_choices) count_choices;
   decltype(&chorale::routing_gradient) routing_gradient;
   decltype(&chorale::take_rows) take_rows;
   decltype(&chorale::add_slots) add_slots;
   decltype(&chorale::weight_gradients) weight_gradients;
 
-  // As in routing.hpp. Fills the allocated tensors of `routing`, and its counts; waits for the device.
-  void (*route)(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
-                Routing& routing, const Queue& queue);
+  // As in routing.hpp. Fills the allocated tensors of `routing`; number_rows sets its places and counts.
+  void (*route)(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
+                const Queue& queue);
 
   // The sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);

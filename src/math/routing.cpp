@@ -51,8 +51,8 @@ void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chos
 }
 
 // Numbers the rows of all choices that were not dropped, by (expert, token). Returns the counts.
-std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t tokens, const Leaves& leaves,
-                                      const std::int32_t* chosen, std::int32_t* places) {
+std::vector<std::int64_t> numbered(const RoutingRule& rule, std::int64_t tokens, const Leaves& leaves,
+                                   const std::int32_t* chosen, std::int32_t* places) {
   const std::int64_t k = rule.chosen, all = leaves.count(tokens);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * all));
   const auto list = [&](std::int64_t i) { return static_cast<std::size_t>(chosen[i] * all + leaves.of(i / k)); };
@@ -67,6 +67,7 @@ std::vector<std::int64_t> number_rows(const RoutingRule& rule, std::int64_t toke
 
 // On a device this copies the choices to the host.
 void count_drops(const RoutingRule& rule, Routing& routing) {
+  routing.dropped.assign(static_cast<std::size_t>(rule.experts), 0);
   if (rule.capacity == 0) return;
   with_values<std::int32_t>(routing.chosen, Use::read, [&](std::span<std::int32_t> chosen) {
     with_values<std::int32_t>(routing.places, Use::read, [&](std::span<std::int32_t> places) {
@@ -74,21 +75,6 @@ void count_drops(const RoutingRule& rule, Routing& routing) {
         if (places[i] < 0) ++routing.dropped[static_cast<std::size_t>(chosen[i])];
     });
   });
-}
-
-// The counts of a plan: all sequences are routed alike.
-std::vector<std::int64_t> planned_counts(std::span<const std::int32_t> choices, const RoutingRule& rule, std::int64_t tokens,
-                                         const Leaves& leaves) {
-  require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
-          "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
-          tokens, rule.sequence, leaves.tokens);
-  const std::vector<std::int64_t> of_one = counts_of(choices, rule, leaves);
-  const std::int64_t each = leaves.count(rule.sequence);
-  std::vector<std::int64_t> counts;
-  for (auto first = of_one.begin(); first != of_one.end(); first += each)
-    for (std::int64_t sequence = 0; sequence < tokens / rule.sequence; ++sequence)
-      counts.insert(counts.end(), first, first + each);
-  return counts;
 }
 
 void leave_out_dropped(std::vector<std::int32_t>& choices, const RoutingRule& rule) {
@@ -108,10 +94,13 @@ void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
           to_string(logits.shape()), name_of(logits.dtype()));
   require(logits.dim(0) * rule.chosen <= std::numeric_limits<std::int32_t>::max(),
           "{} tokens with {} experts each have more choices than fit in an i32", logits.dim(0), rule.chosen);
-  for (const auto& [of_experts, dtype] : {std::pair{rule.bias, DType::f32}, {rule.previous, DType::i64}})
-    require(!of_experts || (of_experts.shape() == Shape{rule.experts} && of_experts.dtype() == dtype),
-            "biases or counts of {} experts need that many elements of {}, got {} of {}", rule.experts, name_of(dtype),
-            to_string(of_experts.shape()), name_of(of_experts.dtype()));
+  require(!rule.bias || (rule.bias.shape() == Shape{rule.experts} && rule.bias.dtype() == DType::f32),
+          "biases of {} experts need that many elements of f32, got {} of {}", rule.experts, to_string(rule.bias.shape()),
+          name_of(rule.bias.dtype()));
+  require(!rule.counts || (rule.counts.dtype() == DType::i64 && rule.counts.count() % rule.experts == 0 &&
+                           logits.dim(0) % std::max<std::int64_t>(rule.counts.count() / rule.experts, 1) == 0),
+          "counts of {} experts need rows of that many elements of i64 for equal parts of {} tokens, got {} of {}",
+          rule.experts, logits.dim(0), to_string(rule.counts.shape()), name_of(rule.counts.dtype()));
   require((rule.capacity == 0 && rule.balance == 0) || (rule.sequence > 0 && logits.dim(0) % rule.sequence == 0),
           "with a capacity or a balance loss {} tokens must be whole sequences of {}", logits.dim(0), rule.sequence);
 }
@@ -148,10 +137,9 @@ std::int64_t RoutingRule::most_of_expert() const {
   return static_cast<std::int64_t>(std::min(std::ceil(rows), static_cast<double>(sequence)));
 }
 
-std::int64_t RoutingRule::most_rows(std::int64_t tokens, std::int64_t own) const {
-  const std::int64_t of_a_token = std::min(chosen, own);
-  if (capacity == 0) return tokens * of_a_token;
-  return tokens / sequence * std::min(sequence * of_a_token, own * most_of_expert());
+std::int64_t RoutingRule::most_rows(std::int64_t sequences, std::int64_t of_each, std::int64_t own) const {
+  const std::int64_t rows = of_each * std::min(chosen, own);
+  return sequences * (capacity == 0 ? rows : std::min(rows, own * most_of_expert()));
 }
 
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
@@ -165,17 +153,20 @@ Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leave
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
   const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
   Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}, {}};
-  routing.dropped.resize(static_cast<std::size_t>(rule.experts));
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
+    require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
+            "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
+            tokens, rule.sequence, leaves.tokens);
     routing.planned.assign(forced.begin(), forced.end());
     if (forced.empty()) routing.planned = forced_choices(ForcedRouting::balanced, rule, 0);
-    routing.counts = planned_counts(routing.planned, rule, tokens, leaves);
     leave_out_dropped(routing.planned, rule);
+    routing.counts = counts_of_samples(tokens / rule.sequence, routing.planned, rule, leaves);
+    routing.dropped.resize(static_cast<std::size_t>(rule.experts));
     return routing;
   }
   if (queue.device) {
-    queue.device->route(logits, rule, leaves, forced, routing, queue);
-    count_drops(rule, routing);
+    queue.device->route(logits, rule, forced, routing, queue);
+    number_rows(rule, leaves, routing, queue);
     return routing;
   }
   std::int32_t *chosen = routing.chosen.values<std::int32_t>().data(),
@@ -207,16 +198,43 @@ Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leave
     for (std::int64_t i = 0; i < tokens * k; ++i)
       if (places[i] < 0) weights[i] = 0;
   });
-  routing.counts = number_rows(rule, tokens, leaves, chosen, places);
-  count_drops(rule, routing);
+  number_rows(rule, leaves, routing, queue);
   return routing;
+}
+
+void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue) {
+  if (queue.device)
+    queue.device->number_rows(rule, leaves, routing, queue);
+  else
+    routing.counts = numbered(rule, routing.chosen.dim(0), leaves, routing.chosen.values<std::int32_t>().data(),
+                              routing.places.values<std::int32_t>().data());
+  count_drops(rule, routing);
 }
 
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves) {
   std::vector<float> equal(choices.size());
   std::vector<std::int32_t> places(choices.size());
   if (rule.capacity > 0) drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
-  return number_rows(rule, rule.sequence, leaves, choices.data(), places.data());
+  return numbered(rule, rule.sequence, leaves, choices.data(), places.data());
+}
+
+std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,
+                                            const RoutingRule& rule, const Leaves& leaves) {
+  const std::int64_t each = leaves.count(std::ssize(choices) / rule.chosen);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * samples * each));
+  for (std::int64_t sample = 0; sample < samples; ++sample)
+    for (std::int64_t i = 0; i < std::ssize(choices); ++i)
+      if (const std::int64_t expert = choices[static_cast<std::size_t>(i)]; expert >= 0)
+        ++counts[static_cast<std::size_t>((expert * samples + sample) * each + leaves.of(i / rule.chosen))];
+  return counts;
+}
+
+std::vector<std::int32_t> choices_at(std::span<const std::int32_t> choices, std::span<const std::int64_t> rows,
+                                     std::int64_t chosen) {
+  std::vector<std::int32_t> some;
+  for (const std::int64_t row : rows)
+    for (std::int64_t i = row * chosen; i < (row + 1) * chosen; ++i) some.push_back(choices[static_cast<std::size_t>(i)]);
+  return some;
 }
 
 }  // namespace chorale

@@ -35,8 +35,9 @@
 //
 //   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that fell on expert e, before drops,
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
-//                                     With `previous`, f_e is the share of the previous step's choices instead. Before the
-//                                     first step these are zeros: all f_e are 1/E, and the constant loss has no gradient
+//                                     With `counts`, f_e are shares of other choices, such as those of the previous step.
+//                                     Before the first step these are zeros: all f_e are 1/E, and the constant loss has no
+//                                     gradient
 //   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
 //
 // Logits, weights and their gradients are f32 (f64 in tests that compute in f64). Cost per token: E exponentials and a
@@ -61,13 +62,15 @@ struct RoutingRule {
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
   Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: none
-  Tensor previous = {};       // i64 [E]: how many tokens of the previous step chose each expert; empty: see f_e below
+  // i64 [n,E]: for each n-th of the tokens, how many choices fell on each expert, to take f_e from. Empty: those of the
+  // tokens' own sequences.
+  Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
   std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; without capacity s
-  // The most rows of `own` of the experts together, for whole sequences. Some routing has as many; without capacity every
-  // routing gives all E experts as many.
-  std::int64_t most_rows(std::int64_t tokens, std::int64_t own) const;
+  // The most rows of `own` of the experts together, from `of_each` tokens of each of these sequences. Some routing has as
+  // many; without capacity every routing gives all E experts as many.
+  std::int64_t most_rows(std::int64_t sequences, std::int64_t of_each, std::int64_t own) const;
 };
 
 // The routing of the T tokens of a micro-batch. A leaf is a fixed number of consecutive tokens of a sequence.
@@ -88,6 +91,12 @@ struct Routing {
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
+// Numbers the rows of a routing whose places are negative where dropped. Sets the other places, the counts and the drops.
+void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
+
+// counts [n,E] i64: the choices of each n-th of the tokens by expert, before drops.
+void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue);
+
 // The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
 // ignored where a choice was dropped. `factor` multiplies the gradients of the two losses. dlogits may be logits.
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
@@ -96,5 +105,12 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 // The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
 // run may drop others, but as many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
+
+// The counts [E, leaves] of samples that all have these choices [t,k]; −1 where dropped.
+std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,
+                                            const RoutingRule& rule, const Leaves& leaves);
+// Some rows of choices [s,k].
+std::vector<std::int32_t> choices_at(std::span<const std::int32_t> choices, std::span<const std::int64_t> rows,
+                                     std::int64_t chosen);
 
 }  // namespace chorale

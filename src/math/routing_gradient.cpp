@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <span>
+
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/router_gradient.hpp"
@@ -7,16 +10,26 @@ namespace {
 
 using namespace routing;
 
-// How many choices of each sequence fell on each expert, [sequences, E].
-std::vector<std::int64_t> counts_of_sequences(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen) {
-  const std::int64_t choices = rule.sequence * rule.chosen;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(tokens / rule.sequence * rule.experts));
-  for (std::int64_t i = 0; i < tokens * rule.chosen; ++i)
-    ++counts[static_cast<std::size_t>(i / choices * rule.experts + chosen[i])];
-  return counts;
+// counts [n, experts]: of the choices of each n-th of the tokens.
+void count(std::span<const std::int32_t> chosen, std::int64_t experts, std::span<std::int64_t> counts) {
+  std::ranges::fill(counts, 0);
+  if (chosen.empty()) return;
+  const std::size_t each = chosen.size() / (counts.size() / static_cast<std::size_t>(experts));
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    ++counts[i / each * static_cast<std::size_t>(experts) + static_cast<std::size_t>(chosen[i])];
 }
 
 }  // namespace
+
+void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue) {
+  const std::int64_t parts = counts.dim(0);
+  require(counts.shape().size() == 2 && counts.dtype() == DType::i64 && parts > 0 && chosen.dim(0) % parts == 0,
+          "{} tokens do not divide into the rows of counts {} of {}", chosen.dim(0), to_string(counts.shape()),
+          name_of(counts.dtype()));
+  if (skips(queue, chosen, counts)) return;
+  if (queue.device) return queue.device->count_choices(chosen, counts, queue);
+  count(chosen.values<std::int32_t>(), counts.dim(1), counts.values<std::int64_t>());
+}
 
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue) {
@@ -36,11 +49,14 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
   const std::int32_t* rows = places.values<std::int32_t>().data();
   const TokenRule token_rule(rule);
   std::vector<std::int64_t> of_sequences;
-  if (rule.balance > 0 && !rule.previous) of_sequences = counts_of_sequences(rule, tokens, experts);
+  if (rule.balance > 0 && !rule.counts) {
+    of_sequences.resize(static_cast<std::size_t>(tokens / rule.sequence * rule.experts));
+    count(chosen.values<std::int32_t>(), rule.experts, of_sequences);
+  }
   const std::int64_t* const counts = rule.balance == 0 ? nullptr
-                                     : rule.previous   ? rule.previous.values<std::int64_t>().data()
+                                     : rule.counts     ? rule.counts.values<std::int64_t>().data()
                                                        : of_sequences.data();
-  const std::int64_t tokens_of_counts = rule.previous ? tokens : rule.sequence;
+  const std::int64_t tokens_of_counts = rule.counts ? tokens * rule.experts / rule.counts.count() : rule.sequence;
   visit_logits(logits, [&]<class T>(Type<T>) {
     const T *in = logits.values<T>().data(), *above = dweights.values<T>().data();
     T* out = dlogits.values<T>().data();

@@ -51,9 +51,9 @@ inline std::vector<Case> cases() {
 inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
   static Desk desk;
   rule.bias = desk.random({rule.experts}, DType::f32, 1);
-  rule.previous = desk.empty({rule.experts}, DType::i64);
+  rule.counts = desk.empty({rule.experts}, DType::i64);
   for (std::int64_t e = 0; e < rule.experts; ++e)
-    rule.previous.values<std::int64_t>()[static_cast<std::size_t>(e)] = before_first_step ? 0 : e * e % 7;
+    rule.counts.values<std::int64_t>()[static_cast<std::size_t>(e)] = before_first_step ? 0 : e * e % 7;
   return rule;
 }
 

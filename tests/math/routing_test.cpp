@@ -206,7 +206,7 @@ TEST_CASE("routing: an expert that all tokens choose keeps those with the highes
   CHECK(integers(routing.chosen) == reference::Choices(6, 0));
   CHECK(integers(routing.places) == reference::Choices{-1, 0, -1, 1, 2, -1});
   CHECK(routing.counts == std::vector<std::int64_t>{1, 2, 0, 0});
-  CHECK(rule.most_rows(6, 2) == 6);
+  CHECK(rule.most_rows(1, 6, 2) == 6);
 }
 
 TEST_CASE("routing: biases change the choice of experts and groups, but not the weights") {
@@ -286,7 +286,7 @@ TEST_CASE("routing: phantom logits give the counts of balanced routing") {
     CHECK(routing.counts == plan.counts);
     std::int64_t rows = 0;
     for (const std::int64_t count : plan.counts) rows += count;
-    CHECK(rows <= c.rule.most_rows(c.tokens, experts));
+    CHECK(rows <= c.rule.most_rows(c.tokens / c.rule.sequence, c.rule.sequence, experts));
     if (c.rule.capacity >= 1 || c.rule.capacity == 0) CHECK(rows == c.tokens * k);
   }
 }
@@ -302,15 +302,17 @@ TEST_CASE("routing: the capacity is rounded up once, and never exceeds the seque
   CHECK(most(1e30, 2, 8, 4) == 8);
   CHECK(most(0, 2, 8, 4) == 8);
   const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows of an expert per sequence
-  CHECK(tight.most_rows(32, 8) == 32);
-  CHECK(tight.most_rows(32, 2) == 8);
+  CHECK(tight.most_rows(2, 16, 8) == 32);
+  CHECK(tight.most_rows(2, 16, 2) == 8);
+  CHECK(tight.most_rows(2, 3, 2) == 8);  // of parts of three tokens, which may all be kept
+  CHECK(tight.most_rows(2, 1, 2) == 4);
   const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve
-  CHECK(loose.most_rows(32, 8) == 64);
-  CHECK(loose.most_rows(32, 2) == 48);
-  CHECK(loose.most_rows(32, 1) == 24);
+  CHECK(loose.most_rows(2, 16, 8) == 64);
+  CHECK(loose.most_rows(2, 16, 2) == 48);
+  CHECK(loose.most_rows(2, 16, 1) == 24);
   const RoutingRule dropless{.experts = 8, .chosen = 2, .sequence = 16};
-  CHECK(dropless.most_rows(32, 8) == 64);
-  CHECK(dropless.most_rows(32, 1) == 32);
+  CHECK(dropless.most_rows(2, 16, 8) == 64);
+  CHECK(dropless.most_rows(2, 16, 1) == 32);
 }
 
 TEST_CASE("routing: impossible rules are refused in three lines") {
@@ -342,9 +344,9 @@ TEST_CASE("routing: tensors that do not fit are refused") {
   CHECK_THROWS(route(logits, {.experts = 4, .chosen = 5}, 2, desk.allocator, {}));
   CHECK_THROWS(routing_gradient(logits, rule, routing.chosen, routing.places, logits, 1, logits, {}));
   RoutingRule biased = rule, balanced = rule;
-  biased.bias = desk.random({8}, DType::f32), balanced.previous = desk.random({4}, DType::f32);
+  biased.bias = desk.random({8}, DType::f32), balanced.counts = desk.random({4}, DType::f32);
   CHECK_THROWS_WITH(route(logits, biased, 2, desk.allocator, {}), says("need that many elements of f32, got [8] of f32"));
-  CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}), says("of i64, got [4] of f32"));
+  CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}), says("of i64 for equal parts of 8 tokens, got [4] of f32"));
 }
 
 TEST_CASE("how fast routing is", "[!benchmark]") {

@@ -82,6 +82,8 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .adamw = cuda::adamw,
       .sgd = cuda::sgd,
       .cast = cuda::cast,
+      .number_rows = cuda::number_rows,
+      .count_choices = cuda::count_choices,
       .routing_gradient = cuda::routing_gradient,
       .take_rows = cuda::take_rows,
       .add_slots = cuda::add_slots,

@@ -29,14 +29,16 @@ decltype(chorale::attention_backward) attention_backward;
 decltype(chorale::adamw) adamw;
 decltype(chorale::sgd) sgd;
 decltype(chorale::cast) cast;
+decltype(chorale::number_rows) number_rows;
+decltype(chorale::count_choices) count_choices;
 decltype(chorale::routing_gradient) routing_gradient;
 decltype(chorale::take_rows) take_rows;
 decltype(chorale::add_slots) add_slots;
 decltype(chorale::weight_gradients) weight_gradients;
 
 // These have no host function with the same signature: see DeviceKernels.
-void route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
-           Routing& routing, const Queue& queue);
+void route(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
+           const Queue& queue);
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
 void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue);
 void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);

@@ -159,9 +159,13 @@ void drop(const RoutingRule& rule, const Routing& routing, const T* scores, cons
          data<T>(routing.weights), data<std::int32_t>(routing.places));
 }
 
+}  // namespace
+
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue) {
   const std::int64_t count = routing.places.count(), experts = rule.experts;
   const std::int64_t all = leaves.count(routing.places.dim(0)), lists = experts * all;
+  routing.counts.assign(static_cast<std::size_t>(lists), 0);
+  if (count == 0) return;
   const Scratch<std::uint64_t> keys(count, queue), sorted(count, queue);
   const Scratch<std::int64_t> counts(lists, queue);
   std::int32_t* const places = data<std::int32_t>(routing.places);
@@ -171,23 +175,17 @@ void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing
   launch(number, {quotient_up(count, threads), threads}, queue, sorted.get(), count, experts, places);
   launch(count_rows, {quotient_up(lists, threads), threads}, queue, sorted.get(), count, experts, leaves, all, rule.chosen,
          counts.get());
-  routing.counts.resize(static_cast<std::size_t>(lists));
   check(cudaMemcpyAsync(routing.counts.data(), counts.get(), routing.counts.size() * sizeof(std::int64_t), cudaMemcpyDefault,
                         stream_of(queue)));
   check(cudaStreamSynchronize(stream_of(queue)));
 }
 
-}  // namespace
-
-void route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, std::span<const std::int32_t> forced,
-           Routing& routing, const Queue& queue) {
+void route(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
+           const Queue& queue) {
   const TokenRule token_rule(rule);
   const std::int64_t tokens = logits.dim(0);
   std::int32_t *const chosen = data<std::int32_t>(routing.chosen), *const places = data<std::int32_t>(routing.places);
-  if (tokens == 0) {
-    routing.counts.assign(static_cast<std::size_t>(rule.experts * leaves.count(tokens)), 0);
-    return;
-  }
+  if (tokens == 0) return;
   for (std::int64_t first = 0; !forced.empty() && first < tokens * rule.chosen; first += std::ssize(forced))
     check(cudaMemcpyAsync(chosen + first, forced.data(), forced.size_bytes(), cudaMemcpyDefault, stream_of(queue)));
   check(cudaMemsetAsync(places, 0, static_cast<std::size_t>(routing.places.bytes()), stream_of(queue)));
@@ -199,7 +197,6 @@ void route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, 
            ranks ? ranks->get() : nullptr);
     if (ranks) drop<T>(rule, routing, ranks->get(), queue);
   });
-  number_rows(rule, leaves, routing, queue);
 }
 
 }  // namespace chorale::cuda

@@ -16,8 +16,8 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// counts [sequences, E] += the choices; a sequence has `choices` of them.
-__global__ void count_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
+// counts [parts, E] += the choices; a part has `choices` of them.
+__global__ void add_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
                               std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
@@ -36,29 +36,39 @@ __global__ void gradient_of_tokens(TokenRule rule, const T* logits, const std::i
               counts ? counts + token / tokens_of_counts * rule.experts : nullptr, dlogits + row);
 }
 
+void count(const Tensor& chosen, std::int64_t parts, std::int64_t experts, std::int64_t* counts, const Queue& queue) {
+  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(parts * experts) * sizeof(std::int64_t), stream_of(queue)));
+  if (chosen.count() == 0) return;
+  launch(add_choices, {quotient_up(chosen.count(), threads), threads}, queue, data<std::int32_t>(chosen), chosen.count(),
+         chosen.count() / parts, experts, counts);
+}
+
 }  // namespace
+
+void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue) {
+  count(chosen, counts.dim(0), counts.dim(1), data<std::int64_t>(counts), queue);
+}
 
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue) {
-  const std::int64_t tokens = logits.dim(0), choices = rule.sequence * rule.chosen;
+  const std::int64_t tokens = logits.dim(0);
   if (tokens == 0) return;
   const TokenRule token_rule(rule);
   std::optional<Scratch<std::int64_t>> of_sequences;
   const std::int64_t* counts = nullptr;
-  if (rule.balance > 0 && rule.previous) {
-    counts = data<std::int64_t>(rule.previous);
+  std::int64_t tokens_of_counts = rule.sequence;
+  if (rule.balance > 0 && rule.counts) {
+    counts = data<std::int64_t>(rule.counts);
+    tokens_of_counts = tokens * rule.experts / rule.counts.count();
   } else if (rule.balance > 0) {
-    const std::int64_t all = tokens / rule.sequence * rule.experts;
-    of_sequences.emplace(all, queue);
-    check(cudaMemsetAsync(of_sequences->get(), 0, static_cast<std::size_t>(all) * sizeof(std::int64_t), stream_of(queue)));
-    launch(count_choices, {quotient_up(chosen.count(), threads), threads}, queue, data<std::int32_t>(chosen), chosen.count(),
-           choices, rule.experts, of_sequences->get());
+    of_sequences.emplace(tokens / rule.sequence * rule.experts, queue);
+    count(chosen, tokens / rule.sequence, rule.experts, of_sequences->get(), queue);
     counts = of_sequences->get();
   }
   visit_logits(logits, [&]<class T>(Type<T>) {
     launch(gradient_of_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits),
            data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts,
-           rule.previous ? tokens : rule.sequence, factor, tokens, data<T>(dlogits));
+           tokens_of_counts, factor, tokens, data<T>(dlogits));
   });
 }
 

@@ -31,7 +31,7 @@ Tensor logits_of(Desk& desk, const Case& c, DType dtype) {
 }
 
 RoutingRule sent(Gpu& gpu, RoutingRule rule) {
-  for (Tensor* const of_experts : {&rule.bias, &rule.previous})
+  for (Tensor* const of_experts : {&rule.bias, &rule.counts})
     if (*of_experts) *of_experts = gpu.sent(*of_experts);
   return rule;
 }

@@ -1,0 +1,28 @@
+// Rows of whole sequences, for a layer to which a rank's own tokens are not enough. The layer calls these functions without
+// knowing how ranks divide sequences. These defaults are for a rank that has whole sequences; parallel/context overrides
+// them.
+//
+//   rows of this rank's tokens ── whole ──▶ rows of all tokens, in their order ── own ──▶ rows of this rank's tokens
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+struct Context;
+
+class SequenceRows {
+ public:
+  virtual ~SequenceRows() = default;
+  virtual bool divided() const { return false; }
+  virtual Tensor whole(const Tensor& own, Context&) const { return own; }  // collective
+  virtual Tensor own(const Tensor& whole, Context&) const { return whole; }
+  virtual std::vector<std::int64_t> places(const Context& context) const;  // of this rank's tokens in each sequence, ascending
+  virtual std::int64_t most_tokens(const Context& context) const;          // of a sequence that any rank has
+
+  static const SequenceRows& alone();
+};
+
+}  // namespace chorale
