@@ -37,10 +37,14 @@ void AttentionScheme::differentiate(const AttentionInput& in, const Tensor& dout
   context.numerics.attention_backward(in, dout, out, lse, dqkv, dkeys, context.leaves().length, keys, context.queue);
 }
 
+AttentionInput AttentionScheme::input(const Tensor& qkv, const AttentionCall& call, Context&) const {
+  return whole_sequences(qkv, call.shape, call.dropout);
+}
+
 Tensor AttentionScheme::forward(const Tensor& qkv, const AttentionCall& call, Context& context) const {
   const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
   const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
-  attend(whole_sequences(qkv, call.shape, call.dropout), out, lse, context);
+  attend(input(qkv, call, context), out, lse, context);
   if (context.tape)
     for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
   return out;
@@ -51,7 +55,7 @@ Tensor AttentionScheme::forward(const Tensor& qkv, const AttentionCall& call, Co
 Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, Context& context) const {
   const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
   const Tensor dqkv = context.tensor(qkv.shape());
-  const AttentionInput in = whole_sequences(qkv, call.shape, call.dropout);
+  const AttentionInput in = input(qkv, call, context);
   const DType partial = context.numerics.partial_type(context.compute);
   if (partial == context.compute) {
     differentiate(in, dout, out, lse, dqkv, in.keys.in(dqkv), call.keys, context);

@@ -33,6 +33,9 @@ class AttentionScheme {
   static const AttentionScheme& alone();
 
  protected:
+  // The queries of this rank's tokens and all keys that they see. By default, qkv has whole sequences.
+  virtual AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const;
+
   // The kernels, timed.
   static void attend(const AttentionInput& in, const Tensor& out, const Tensor& lse, Context& context);
   static void differentiate(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,

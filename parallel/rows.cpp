@@ -21,6 +21,8 @@ void fill(const Tensor& t, const std::function<std::int32_t(std::size_t row)>& v
   });
 }
 
+bool divides_heads(const Context& context) { return context.attention && context.attention->divides_heads(); }
+
 }  // namespace
 
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context) {
@@ -35,7 +37,7 @@ void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, b
   if (!packed) return;
   context.positions = of(rows);
   context.tokens.positions = table(context.positions);
-  context.whole_positions = cut.ranks() > 1 ? of(samples * cut.sequence()) : context.positions;
+  if (divides_heads(context)) context.whole_positions = of(samples * cut.sequence());
 }
 
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
@@ -61,7 +63,7 @@ void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there,
     return target;
   });
   if (context.attention_work) {
-    const bool whole = context.attention && context.attention->divides_heads();
+    const bool whole = divides_heads(context);
     double pairs = 0;
     const std::size_t count = whole ? inputs.size() : samples * places.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -72,7 +74,7 @@ void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there,
   }
   if (!context.positions) return;
   fill(context.positions, [&](std::size_t row) { return positions[own(row)]; });
-  if (cut.ranks() > 1) fill(context.whole_positions, [&](std::size_t i) { return positions[i]; });
+  if (context.whole_positions) fill(context.whole_positions, [&](std::size_t i) { return positions[i]; });
 }
 
 }  // namespace chorale

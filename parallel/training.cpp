@@ -53,8 +53,8 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
                     .sequence = options_.shape.sequence,
                     .first_token = cut_.runs(here).front().first,
                     .tokens = tokens};
-  make_tables(cut_, here, samples, options_.packed, context);
   context.attention = attention_.get();
+  make_tables(cut_, here, samples, options_.packed, context);
   if (attention_ && !options_.device) context.attention_work = &attention_work_;
   context.boundary = boundary_.get();
   context.exchange = exchange_.get();

@@ -21,7 +21,6 @@ namespace chorale {
 
 struct ContextScheme {
   const char* name;
-  const char* about;
   std::unique_ptr<AttentionScheme> (*make)(Axis& axis, const TokenCut& cut);
   bool exact;  // gives the bits of one rank, so exact numerics can use it
 };

@@ -27,9 +27,9 @@ std::int64_t striped(std::int64_t block, std::int64_t, std::int64_t ranks) { ret
 
 const std::vector<CutRow>& token_cuts() {
   static const std::vector<CutRow> rows{
-      {"contiguous", "one run of tokens per rank; late ranks have more work", 1, contiguous},
-      {"zigzag", "an early and a late run per rank; equal work", 2, zigzag},
-      {"striped", "every c-th block; nearly equal work", 1, striped},
+      {"contiguous", 1, contiguous},
+      {"zigzag", 2, zigzag},
+      {"striped", 1, striped},
   };
   return rows;
 }

@@ -27,7 +27,6 @@ struct TokenRun {
 
 struct CutRow {
   const char* name;
-  const char* about;
   std::int64_t blocks_per_rank;  // the least number of blocks per rank
   std::int64_t (*rank_of)(std::int64_t block, std::int64_t blocks, std::int64_t ranks);
 };

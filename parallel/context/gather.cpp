@@ -16,25 +16,16 @@ class Gather final : public AttentionScheme {
  public:
   Gather(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
 
-  Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
-    const Tensor out = context.tensor({qkv.dim(0), call.shape.heads() * call.shape.width});
-    const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
-    attend(input(qkv, gathered(qkv, call.shape, context), call), out, lse, context);
-    if (context.tape)
-      for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
-    return out;
-  }
-
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
     const Tensor dqkv = context.tensor(qkv.shape());
-    const AttentionInput in = input(qkv, gathered(qkv, call.shape, context), call);
+    const AttentionInput in = input(qkv, call, context);
     const Tensor sums =
         context.typed(in.keys.tensor.shape(), context.numerics.partial_type(context.compute), Category::workspace);
     clear(sums);
     differentiate(in, dout, out, lse, dqkv, in.keys.in(sums), call.keys, context);
     const Tensor here = context.typed({qkv.dim(0), sums.dim(1)}, sums.dtype(), Category::workspace);
-    const std::int64_t samples = samples_of(qkv);
+    const std::int64_t samples = samples_of(qkv.dim(0), context);
     axis_.reduce_scatter(by_rank(sums, cut_, samples, context), here, rows_of_ranks(cut_, samples));
     put_keys(context.settled(here, call.keys), call.shape, dqkv, context.queue);
     return dqkv;
@@ -45,12 +36,10 @@ class Gather final : public AttentionScheme {
   }
 
  private:
-  std::int64_t samples_of(const Tensor& qkv) const { return qkv.dim(0) / cut_.tokens(axis_.rank()); }
-
-  AttentionInput input(const Tensor& qkv, const Tensor& keys, const AttentionCall& call) const {
-    const std::int64_t samples = samples_of(qkv);
+  AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
+    const std::int64_t samples = samples_of(qkv.dim(0), context);
     return {.qkv = qkv,
-            .keys = keys_alone(keys, call.shape, samples, cut_.sequence()),
+            .keys = keys_alone(gathered(qkv, call.shape, context), call.shape, samples, cut_.sequence()),
             .shape = call.shape,
             .dropout = call.dropout,
             .pairs = static_cast<double>(samples) * cut_.pairs(axis_.rank())};

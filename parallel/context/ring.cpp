@@ -13,6 +13,7 @@
 // With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
 // elements forward and as many backward; besides, the gradients of as many elements.
 #include "parallel/context/context.hpp"
+#include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
 
 namespace chorale {
@@ -94,13 +95,13 @@ class Ring final : public AttentionScheme {
     Axis::Pending pending = {};
 
     void pass_on(std::int64_t step, Context& context) {
-      const std::int64_t ranks = ring.axis_.size();
+      const std::int64_t ranks = ring.axis_.size(), samples = samples_of(context.targets.dim(0), context);
       RowsBetween rows(static_cast<std::size_t>(ranks * ranks));
       for (std::int64_t rank = 0; rank < ranks; ++rank)
         rows[static_cast<std::size_t>(rank * ranks + (rank + 1) % ranks)] =
-            ring.samples(context) * ring.cut_.tokens(ring.owner(rank, step));
-      next = context.typed({ring.samples(context) * ring.cut_.tokens(ring.owner(ring.axis_.rank(), step + 1)), here.dim(1)},
-                           here.dtype(), Category::workspace);
+            samples * ring.cut_.tokens(ring.owner(rank, step));
+      next = context.typed({samples * ring.cut_.tokens(ring.owner(ring.axis_.rank(), step + 1)), here.dim(1)}, here.dtype(),
+                           Category::workspace);
       pending = ring.axis_.start_all_to_all(here, next, rows);
     }
     void arrive() {
@@ -111,7 +112,6 @@ class Ring final : public AttentionScheme {
   };
 
   std::int64_t owner(std::int64_t rank, std::int64_t step) const { return (rank - step + 2 * axis_.size()) % axis_.size(); }
-  std::int64_t samples(const Context& context) const { return context.targets.dim(0) / context.tokens.tokens; }
 
   static Tensor own_keys(const Tensor& qkv, const AttentionShape& shape, Context& context) {
     const Tensor keys = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);

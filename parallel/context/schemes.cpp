@@ -6,9 +6,9 @@ namespace chorale {
 
 const std::vector<ContextScheme>& context_schemes() {
   static const std::vector<ContextScheme> rows{
-      {"gather", "gather all keys and values; the bits of one rank", gather_context, true},
-      {"ulysses", "exchange heads for tokens; the bits of one rank", ulysses_context, true},
-      {"ring", "keys and values go round; less memory", ring_context, false},
+      {"gather", gather_context, true},
+      {"ulysses", ulysses_context, true},
+      {"ring", ring_context, false},
   };
   return rows;
 }

@@ -9,6 +9,9 @@
 
 namespace chorale {
 
+// The number of samples in a micro-batch, if this rank has `rows` rows of it.
+inline std::int64_t samples_of(std::int64_t rows, const Context& context) { return rows / context.tokens.tokens; }
+
 std::vector<std::int64_t> rows_of_ranks(const TokenCut& cut, std::int64_t samples);
 // These return x itself if both orders are the same.
 Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context,

@@ -32,13 +32,13 @@ class Ulysses final : public AttentionScheme {
   Ulysses(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
 
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
-    const Whole whole(*this, call, context);
+    Whole whole(*this, call, context);
     const Tensor out = alone().forward(to_heads(with_copies(qkv, call.shape, context), context), whole.call, whole.context);
     return to_tokens(out, call.shape.heads() * call.shape.width, context);
   }
 
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
-    const Whole whole(*this, call, context);
+    Whole whole(*this, call, context);
     if (copies(call.shape) > 1) return backward_of_copies(dout, call, whole, context);
     const Tensor dqkv = alone().backward(to_heads(dout, context), whole.call, whole.context);
     return to_tokens(dqkv, call.shape.columns(), context);
@@ -91,21 +91,21 @@ class Ulysses final : public AttentionScheme {
     }
     AttentionShape shape;
     Dropout dropout;
-    mutable Context context;
+    Context context;
     AttentionCall call;
   };
 
   // The gradients of keys go to the place of their group among all groups, so that a reduce-scatter can add them.
-  Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, const Whole& whole, Context& context) const {
+  Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, Whole& whole, Context& context) const {
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
     const AttentionShape &shape = call.shape, &part = whole.shape;
-    const std::int64_t all = qkv.dim(0), here = samples(context) * context.tokens.tokens;
+    const std::int64_t all = qkv.dim(0), here = dout.dim(0), samples = samples_of(here, context);
     const auto workspace = [&](const Shape& of, DType type) { return context.typed(of, type, Category::workspace); };
     const DType partial = context.numerics.partial_type(context.compute);
     const Tensor sums = workspace({all, shape.key_columns()}, partial),
                  own = workspace({here, shape.key_columns()}, partial);
     clear(sums);
-    KeyRows dkeys = keys_alone(sums, shape, samples(context), cut_.sequence());
+    KeyRows dkeys = keys_alone(sums, shape, samples, cut_.sequence());
     dkeys.offset += axis_.rank() / copies(shape) * dkeys.group;
     const Tensor dqkv = workspace(qkv.shape(), context.compute);
     differentiate(whole_sequences(qkv, part, whole.dropout), to_heads(dout, context), out, lse, dqkv, dkeys, call.keys,
@@ -114,15 +114,13 @@ class Ulysses final : public AttentionScheme {
     const Tensor dq = workspace({all * part.heads(), shape.width}, context.compute);
     copy_heads(dqkv, {1, part.queries + 2, 0, part.queries, shape.width}, dq, false, context.queue);
     const Tensor queries = to_tokens(dq.view({all, part.heads() * shape.width}), shape.heads() * shape.width, context);
-    axis_.reduce_scatter(by_rank(sums, cut_, samples(context), context), own, rows_of_ranks(cut_, samples(context)));
+    axis_.reduce_scatter(by_rank(sums, cut_, samples, context), own, rows_of_ranks(cut_, samples));
     const Tensor result = context.tensor({here, shape.columns()});
     copy_heads(result, {shape.groups, shape.queries + 2, 0, shape.queries, shape.width}, queries.view({-1, shape.width}),
                true, context.queue);
     put_keys(context.settled(own, call.keys), shape, result, context.queue);
     return result;
   }
-
-  std::int64_t samples(const Context& context) const { return context.targets.dim(0) / context.tokens.tokens; }
 
   // Rows between ranks, where `from_tokens` says whether a rank sends its own tokens, or its own heads.
   RowsBetween rows(std::int64_t samples, bool from_tokens) const {
@@ -135,20 +133,20 @@ class Ulysses final : public AttentionScheme {
 
   // [own tokens, all columns] → [all tokens, own columns]. Columns belong to heads in order.
   Tensor to_heads(const Tensor& x, Context& context) const {
-    const std::int64_t ranks = axis_.size(), columns = x.dim(1) / ranks, all = samples(context) * cut_.sequence();
+    const std::int64_t ranks = axis_.size(), columns = x.dim(1) / ranks, samples = samples_of(x.dim(0), context);
     const Tensor given = context.typed({ranks * x.dim(0), columns}, x.dtype(), Category::workspace);
-    const Tensor taken = context.typed({all, columns}, x.dtype(), Category::activations);
+    const Tensor taken = context.typed({samples * cut_.sequence(), columns}, x.dtype(), Category::activations);
     for (std::int64_t rank = 0; rank < ranks; ++rank)
       copy_heads(x, {1, ranks, rank, 1, columns}, given.narrow(rank * x.dim(0), x.dim(0)), false, context.queue);
-    axis_.all_to_all(given, taken, rows(samples(context), true));
-    return by_sequence(taken, cut_, samples(context), context, Category::activations);
+    axis_.all_to_all(given, taken, rows(samples, true));
+    return by_sequence(taken, cut_, samples, context, Category::activations);
   }
 
   // [all tokens, own columns] → [own tokens, `columns`]
   Tensor to_tokens(const Tensor& x, std::int64_t columns, Context& context) const {
-    const std::int64_t ranks = axis_.size(), here = samples(context) * context.tokens.tokens;
+    const std::int64_t ranks = axis_.size(), here = context.targets.dim(0), samples = samples_of(here, context);
     const Tensor taken = context.typed({ranks * here, x.dim(1)}, x.dtype(), Category::workspace);
-    axis_.all_to_all(by_rank(x, cut_, samples(context), context), taken, rows(samples(context), false));
+    axis_.all_to_all(by_rank(x, cut_, samples, context), taken, rows(samples, false));
     const Tensor y = context.tensor({here, columns});
     for (std::int64_t rank = 0; rank < ranks; ++rank)
       copy_heads(y, {1, ranks, rank, 1, x.dim(1)}, taken.narrow(rank * here, here), true, context.queue);

@@ -33,10 +33,10 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
                    const std::uint64_t* dropped, const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;
   const auto sight = [&](std::int64_t r) {  // of row r of the tile, from first_key on; [0, 0) for padding
-    if (r >= rows) return Gradients::Range{};
-    const Gradients::Range& all = g.sight[static_cast<std::size_t>(first_query + r)];
-    return Gradients::Range{std::clamp<std::int64_t>(all.first - first_key, 0, side),
-                            std::clamp<std::int64_t>(all.last - first_key, 0, side)};
+    if (r >= rows) return Sight{};
+    const Sight& all = g.sight[static_cast<std::size_t>(first_query + r)];
+    return Sight{std::clamp<std::int64_t>(all.first - first_key, 0, side),
+                 std::clamp<std::int64_t>(all.last - first_key, 0, side)};
   };
   const std::int64_t all_keys = sight(rows - 1).last;
   float factor[side];

@@ -47,11 +47,8 @@ struct Gradients {
   KeyTiles keys;
   Floats turned_values;  // tiles of Vᵀ, [width, 64]
   Floats q, dout, dq;
-  Floats lse, both;  // one number per query; `both` holds Σ do·o
-  struct Range {
-    std::int64_t first = 0, last = 0;
-  };
-  std::vector<Range> sight;                // the keys that a query sees
+  Floats lse, both;                        // one number per query; `both` holds Σ do·o
+  std::vector<Sight> sight;                // one per query
   Floats p{side * side}, ds{side * side};  // one tile, [query, key]
 };
 
@@ -75,10 +72,7 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
   g.keys.load(in.keys.tensor.values<T>().data() + first_key(in.keys, sample, group), in.keys.row, g.key_count, width);
   transpose_tiles(g.keys.values.data(), g.key_count, g.row, g.turned_values.data());
   std::vector<std::uint64_t> dropped(static_cast<std::size_t>(g.queries));
-  for (std::int64_t t = 0; t < g.queries; ++t) {
-    const Sight sight(tokens, start + t, in.keys);
-    g.sight[static_cast<std::size_t>(t)] = {sight.first, sight.last};
-  }
+  for (std::int64_t t = 0; t < g.queries; ++t) g.sight[static_cast<std::size_t>(t)] = sight_of(start + t, tokens, in.keys);
   for (std::int64_t query = 0; query < shape.queries; ++query) {
     const std::int64_t head = group * shape.queries + query, place = (start * shape.heads() + head) * width;
     widen(qkv + first_query(shape, start, head), shape.columns(), g.queries, width, scale, g.q.data());

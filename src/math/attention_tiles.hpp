@@ -70,11 +70,12 @@ inline double backward_flops(const AttentionInput& in) { return 2.5 * flops(in);
 
 // The keys that a query sees, as a range of the keys of a call.
 struct Sight {
-  std::int64_t first, last;
-  Sight(const Tokens& tokens, std::int64_t row, const KeyRows& keys)
-      : first(std::clamp<std::int64_t>(tokens.start(row) - keys.first_token, 0, keys.count)),
-        last(std::clamp<std::int64_t>(tokens.place(row) + 1 - keys.first_token, 0, keys.count)) {}
+  std::int64_t first = 0, last = 0;  // first … last − 1
 };
+inline Sight sight_of(std::int64_t row, const Tokens& tokens, const KeyRows& keys) {
+  const auto key = [&](std::int64_t token) { return std::clamp<std::int64_t>(token - keys.first_token, 0, keys.count); };
+  return {key(tokens.start(row)), key(tokens.place(row) + 1)};
+}
 
 // Where the keys of a sample and group begin in a tensor.
 inline std::int64_t first_key(const KeyRows& keys, std::int64_t sample, std::int64_t group) {
@@ -147,7 +148,7 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
     std::fill_n(queries.out.data(), side * padded, 0.0f);
     each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
       widen(qkv + first_query(shape, row, head), 0, 1, width, scale, queries.q.data() + r * padded);
-      const Sight sight(tokens, row, in.keys);
+      const Sight sight = sight_of(row, tokens, in.keys);
       queries.first[r] = sight.first, queries.last[r] = sight.last;
       queries.dropped[r] = drops.any() ? drops.index(row, head) + static_cast<std::uint64_t>(in.keys.first_token) : 0;
       const std::int64_t place = row * shape.heads() + head;

@@ -4,11 +4,10 @@
 //   build/tests_run "how fast products of experts are"
 //
 // Both are timed in turn, by the processor's time of this thread, so that other programs disturb them little.
-#include <time.h>
-
 #include <numeric>
 
 #include "src/base/clock.hpp"
+#include "src/base/thread_time.hpp"
 #include "src/math/numerics.hpp"
 #include "tests/math/kernels.hpp"
 #include "tests/progress.hpp"
@@ -16,12 +15,6 @@
 using namespace chorale;
 
 namespace {
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
@@ -80,16 +73,16 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
     for (int repetition = 0; repetition <= repetitions; ++repetition) {
       const std::vector<std::int64_t> counts = uneven(experts, mean, static_cast<std::uint64_t>(repetition));
       const std::vector<std::int64_t> whole(static_cast<std::size_t>(4 * experts), mean / 4);
-      double begun = processor_seconds();
+      double begun = thread_seconds();
       form.run(0, 0, rows, whole);
-      const double seconds_of_one = processor_seconds() - begun;
-      begun = processor_seconds();
+      const double seconds_of_one = thread_seconds() - begun;
+      begun = thread_seconds();
       for (std::int64_t e = 0, first = 0; e < experts; ++e) {
         const std::int64_t count = counts[static_cast<std::size_t>(e)];
         form.run(e, first, count, leaves_of(count));
         first += count;
       }
-      const double seconds = processor_seconds() - begun;
+      const double seconds = thread_seconds() - begun;
       if (repetition > 0) one.push_back(seconds_of_one), grouped.push_back(seconds);  // the first prepares shapes
     }
     const double flops = 2e-9 * static_cast<double>(rows * width * columns);
@@ -104,7 +97,7 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
 TEST_CASE("how fast products of experts are", "[!benchmark]") {
   const auto fast = fast_numerics(), exact = exact_numerics();
   const SystemClock clock;
-  const double begun = clock.seconds(), begun_processor = processor_seconds();
+  const double begun = clock.seconds(), begun_processor = thread_seconds();
   for (const auto& [width, columns] : {std::pair{384, 1024}, std::pair{512, 2048}}) {
     fmt::print("GFLOP/s of the experts, of one product with as many rows, and their ratio; {} × {}\n", width, columns);
     for (const std::int64_t experts : {8, 32})
@@ -115,6 +108,5 @@ TEST_CASE("how fast products of experts are", "[!benchmark]") {
         test::alive();
       }
   }
-  fmt::print("this thread had {:.0f} % of a core\n",
-             100 * (processor_seconds() - begun_processor) / (clock.seconds() - begun));
+  fmt::print("this thread had {:.0f} % of a core\n", 100 * (thread_seconds() - begun_processor) / (clock.seconds() - begun));
 }
