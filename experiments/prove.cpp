@@ -20,9 +20,9 @@
 
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/proof.hpp"
+#include "experiments/prove/subject.hpp"
 #include "experiments/prove/variations.hpp"
 #include "experiments/run_record.hpp"
-#include "experiments/train/dataset.hpp"
 #include "experiments/train/device.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/memory_limit.hpp"
@@ -33,7 +33,6 @@
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 #include "src/memory/pool.hpp"
 #include "src/record/run_folder.hpp"
 
@@ -41,30 +40,6 @@ namespace chorale {
 namespace {
 
 using namespace prove;
-
-// What decides the numbers that one rank computes: the model and the data.
-struct Subject {
-  ModelShape shape;
-  train::DocumentMask documents;
-  bool few_labels = false;
-  explicit Subject(const Case& row) : shape(row.options.shape), documents(row.documents), few_labels(row.few_labels) {}
-  bool operator==(const Subject&) const = default;
-};
-
-// For each subject, the history of one rank. The cases of the subject are compared with it.
-using References = std::vector<std::pair<Subject, History>>;
-
-// The synthetic language as a case reads it.
-ReadSamples reader_of(const Case& row) {
-  const auto data = std::make_shared<train::Dataset>("synthetic", row.options.shape, row.options.seed, row.documents);
-  return [data, read = data->training(), few = row.few_labels, sequence = row.options.shape.sequence](
-             std::int64_t first, std::int64_t samples, const SampleRows& rows) {
-    read(first, samples, rows);
-    for (std::int64_t i = 0; few && i < samples; ++i)
-      std::ranges::fill(
-          rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
-  };
-}
 
 class Prove final : public Command {
  public:
@@ -129,7 +104,7 @@ class Prove final : public Command {
     const std::vector<Proof> proofs = prove_all(cases, references, session, record, ranks);
     int code = 0;
     if (runtime.rank() == 0) {
-      print(proofs);
+      fmt::print("{}", table_of(proofs).print("text"));
       const auto equal = std::ranges::count(proofs, Proof::Outcome::equal, &Proof::outcome);
       const auto differ = std::ranges::count(proofs, Proof::Outcome::differs, &Proof::outcome);
       const auto all = static_cast<std::int64_t>(cases.size()), done = static_cast<std::int64_t>(proofs.size());
@@ -212,11 +187,6 @@ class Prove final : public Command {
             failure, "fix this first: all layouts are compared with it");
     }
     return references;
-  }
-
-  static const History* reference_of(const Case& row, const References& references) {
-    const auto found = std::ranges::find(references, Subject(row), &References::value_type::first);
-    return found == references.end() ? nullptr : &found->second;
   }
 
   // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
@@ -308,15 +278,6 @@ class Prove final : public Command {
       proofs.push_back(std::move(proof));
     }
     return proofs;
-  }
-
-  static void print(const std::vector<Proof>& proofs) {
-    TextTable table({"ranks", "layout", "micro-batch", "variation", "seconds", "loss", "verdict"});
-    for (const Proof& p : proofs)
-      table.add({std::to_string(p.row.layout.ranks()), to_string(p.row.layout), std::to_string(p.row.options.micro_batch),
-                 p.row.variation.empty() ? "-" : p.row.variation, fmt::format("{:.1f}", p.history.seconds),
-                 p.history.steps.empty() ? "-" : fmt::format("{:.17g}", p.history.steps.back().loss), p.verdict()});
-    fmt::print("{}", table.print("text"));
   }
 
   train::Flags flags_;

@@ -33,6 +33,15 @@ std::string Proof::verdict() const {
   return words.empty() ? "equal" : words;
 }
 
+TextTable table_of(const std::vector<Proof>& proofs) {
+  TextTable table({"ranks", "layout", "micro-batch", "variation", "seconds", "loss", "verdict"});
+  for (const Proof& p : proofs)
+    table.add({std::to_string(p.row.layout.ranks()), to_string(p.row.layout), std::to_string(p.row.options.micro_batch),
+               p.row.variation.empty() ? "-" : p.row.variation, fmt::format("{:.1f}", p.history.seconds),
+               p.history.steps.empty() ? "-" : fmt::format("{:.17g}", p.history.steps.back().loss), p.verdict()});
+  return table;
+}
+
 Records::Records(Recorder& recorder, const std::vector<Case>& cases)
     : recorder_(recorder),
       proofs_(recorder.table<ProofRow>({.group = "proofs", .rows = "row", .live = true})),

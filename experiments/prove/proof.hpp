@@ -9,6 +9,7 @@
 
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/history.hpp"
+#include "src/base/text_table.hpp"
 #include "src/record/recorder.hpp"
 
 namespace chorale::prove {
@@ -25,6 +26,8 @@ struct Proof {
   Outcome outcome() const;
   std::string verdict() const;  // one line: "DIFFERS at step 3: …"
 };
+
+TextTable table_of(const std::vector<Proof>& proofs);
 
 struct ProofRow {
   std::int64_t case_number = 0;

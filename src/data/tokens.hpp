@@ -51,4 +51,10 @@ inline void fill_batch(const TokenSource& source, std::span<const std::int64_t> 
   }
 }
 
+// Masks the targets of the first two thirds of each sample, so some ranks that divide sequences have none.
+inline void mask_early_targets(std::span<std::int32_t> targets, std::int64_t sequence) {
+  for (std::size_t first = 0; first < targets.size(); first += static_cast<std::size_t>(sequence))
+    std::ranges::fill(targets.subspan(first, static_cast<std::size_t>(sequence * 2 / 3)), -1);
+}
+
 }  // namespace chorale

@@ -49,8 +49,8 @@ inline std::vector<Layout> expert_layouts_of(int world) {
   return layouts;
 }
 
-// Some targets are masked, and the replicas have different numbers of masked targets. If samples hold several documents, the
-// first two thirds of every sample have no targets, so some ranks that divide sequences have none.
+// Some targets are masked, and the replicas have different numbers of masked targets. If samples hold several documents,
+// their early targets are masked, too.
 inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
   const Documents documents = packed ? Documents::random(6) : Documents();
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence,
@@ -61,9 +61,7 @@ inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
     for (std::int64_t i = 0; i < samples; ++i)
       for (std::int64_t masked = 0; masked < (first + i) % 5; ++masked)
         rows.targets[static_cast<std::size_t>(i * sequence + masked)] = -1;
-    for (std::int64_t i = 0; i < samples && documents.any(); ++i)
-      std::ranges::fill(
-          rows.targets.subspan(static_cast<std::size_t>(i * sequence), static_cast<std::size_t>(sequence * 2 / 3)), -1);
+    if (documents.any()) mask_early_targets(rows.targets, sequence);
   };
 }
 

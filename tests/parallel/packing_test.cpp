@@ -87,6 +87,39 @@ TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of
   }
 }
 
+// The first of two contiguous ranks has the first half of a sample, so all of its targets are early.
+TEST_CASE("samples of one document, of which one context rank has no targets, have the bits of one rank", "[threads]") {
+  const auto options_of = [](const Layout& layout, const char* scheme) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.context = {scheme, "contiguous"};
+    return options;
+  };
+  const auto trained = [](const TrainingOptions& options, Mesh mesh, Memory& memory) {
+    test::Run run(options, std::move(mesh), memory);
+    run.read = [read = run.read, sequence = options.shape.sequence](std::int64_t first, std::int64_t samples,
+                                                                    const SampleRows& rows) {
+      read(first, samples, rows);
+      mask_early_targets(rows.targets, sequence);
+    };
+    return run.steps(3).seen;
+  };
+  HostMemory host;
+  const test::Seen expected = trained(options_of({}, "gather"), Mesh(), host);
+  CHECK(difference(expected, test::train_alone(options_of({}, "gather"))) != "");
+  for (const ContextScheme& scheme : context_schemes())
+    for (const char* word : {"dp1.cp2", "dp2.cp2.z1", "dp1.cp3", "dp1.pp2.cp2"}) {
+      const Layout layout = parse_layout(word, 0);
+      const TrainingOptions options = options_of(layout, scheme.name);
+      if (!scheme.exact || !test::fits(options, layout)) continue;
+      INFO(word << ", " << scheme.name);
+      const TokenCut cut(options.shape.sequence, layout.context_ranks(), options.context.cut);
+      CHECK(cut.places(0).back() < options.shape.sequence * 2 / 3);
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              return difference(expected, trained(options, std::move(mesh), memory));
+            }) == "");
+    }
+}
+
 TEST_CASE("under ring, packed samples are within the tolerance of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);
