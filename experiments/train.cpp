@@ -86,9 +86,9 @@ class Train final : public Command {
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
-    if (!load_hf_.empty()) flags_.require_own_shape(shape_of_folder(load_hf_), load_hf_);
+    if (!load_hf_.empty()) flags_.shape_options().require_own_shape(shape_of_folder(load_hf_), load_hf_);
     if (!load_.empty())
-      if (const auto model = shape_of_checkpoint(load_)) flags_.require_shape(*model, load_);
+      if (const auto model = shape_of_checkpoint(load_)) flags_.shape_options().require_shape(*model, load_);
     // Errors in the options end the program here, before MPI starts.
     const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
     const TrainingOptions options = options_on(layout);

@@ -3,142 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
-#include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
-#include "src/base/toml.hpp"
-#include "src/math/forced_routing.hpp"
 
 namespace chorale::train {
 
-namespace {
-
-// The options that make up a model shape. `text` returns the option's value for a given shape.
-struct ShapeOption {
-  const char* name;
-  std::string (*text)(const ModelShape&);
-  bool may_change = false;  // true: a run may resume with another value than the checkpoint's
-};
-
-// A field of the experts as text; empty for a dense model, to which these options do not apply.
-template <class Field>
-std::string of_experts(const ModelShape& s, Field Experts::*field) {
-  return s.experts.count > 0 ? fmt::format("{}", s.experts.*field) : "";
-}
-
-const std::string dropless = "dropless";
-
-const ShapeOption shape_options[] = {
-    {"family", [](const ModelShape& s) { return s.family; }},
-    {"num-layers", [](const ModelShape& s) { return std::to_string(s.layers); }},
-    {"num-attention-heads", [](const ModelShape& s) { return std::to_string(s.heads); }},
-    {"num-query-groups", [](const ModelShape& s) { return std::to_string(s.groups); }},
-    {"hidden-size", [](const ModelShape& s) { return std::to_string(s.width); }},
-    {"ffn-hidden-size", [](const ModelShape& s) { return std::to_string(s.ffn); }},
-    {"seq-length", [](const ModelShape& s) { return std::to_string(s.sequence); }},
-    {"vocab-size", [](const ModelShape& s) { return std::to_string(s.vocabulary); }},
-    {"norm-epsilon", [](const ModelShape& s) { return fmt::format("{}", s.epsilon); }},
-    {"rotary-base", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.rotary_base) : ""; }},
-    {"untie-embeddings", [](const ModelShape& s) { return std::string(s.tied ? "false" : "true"); }},
-    {"kv-channels", [](const ModelShape& s) { return std::to_string(s.head); }},
-    {"qk-layernorm", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.qk_norm) : ""; }},
-    {"num-experts", [](const ModelShape& s) { return std::to_string(s.experts.count); }},
-    {"moe-router-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen); }},
-    {"moe-ffn-hidden-size", [](const ModelShape& s) { return of_experts(s, &Experts::ffn); }},
-    {"moe-shared-expert-intermediate-size", [](const ModelShape& s) { return of_experts(s, &Experts::shared_ffn); }},
-    {"expert-interval", [](const ModelShape& s) { return of_experts(s, &Experts::every); }},
-    {"moe-router-score-function", [](const ModelShape& s) { return of_experts(s, &Experts::score); }},
-    {"moe-router-pre-softmax", [](const ModelShape& s) { return of_experts(s, &Experts::before_choice); }},
-    {"moe-router-topk-scaling-factor", [](const ModelShape& s) { return of_experts(s, &Experts::scale); }},
-    {"moe-router-num-groups", [](const ModelShape& s) { return of_experts(s, &Experts::groups); }},
-    {"moe-router-group-topk", [](const ModelShape& s) { return of_experts(s, &Experts::chosen_groups); }},
-    {"moe-expert-capacity-factor",
-     [](const ModelShape& s) { return s.experts.capacity > 0 ? of_experts(s, &Experts::capacity) : dropless; }},
-    {"moe-aux-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::balance); }, true},
-    {"moe-z-loss-coeff", [](const ModelShape& s) { return of_experts(s, &Experts::z); }, true},
-    {"moe-router-enable-expert-bias", [](const ModelShape& s) { return of_experts(s, &Experts::bias); }},
-    {"moe-router-bias-update-rate",
-     [](const ModelShape& s) { return s.experts.bias ? of_experts(s, &Experts::bias_rate) : ""; }, true},
-    {"moe-router-load-balancing-type", [](const ModelShape& s) { return of_experts(s, &Experts::balancing); }, true},
-    {"routing", [](const ModelShape& s) { return of_experts(s, &Experts::routing); }, true}};
-
-std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
-  std::vector<Setting> settings;
-  for (const ShapeOption& option : shape_options)
-    if (const std::string text = option.text(shape); !text.empty()) settings.push_back({option.name, text, origin});
-  return settings;
-}
-
-// The global batch size in a run's options, or 0 if it followed from other options.
-std::int64_t batch_in(const std::string& toml_of_run) try {
-  return toml::parse(toml_of_run)["global-batch-size"].value_or(std::int64_t{0});
-} catch (const toml::parse_error&) {  // the options of another version
-  return 0;
-}
-
-}  // namespace
-
-// A preset sets an option to 0 if its value is the derived one (as many groups as heads, an MLP four times as wide as the
-// model). The value is then derived again when a user overrides the number of heads or the width.
-std::vector<Preset> presets() {
-  std::vector<Preset> all;
-  for (const ModelPreset& preset : model_presets()) {
-    const ModelShape& s = preset.shape;
-    Preset& made = all.emplace_back(Preset{preset.name, preset.about, {}});
-    for (const Setting& setting : settings_of(s, "")) {
-      const bool follows = (setting.key == "num-query-groups" && s.groups == s.heads) ||
-                           (setting.key == "ffn-hidden-size" && s.ffn == 4 * s.width) ||
-                           (setting.key == "moe-ffn-hidden-size" && s.experts.ffn == s.ffn);
-      made.values.emplace_back(setting.key, follows ? "0" : setting.text);
-    }
-    made.values.emplace_back("global-batch-size", std::to_string(preset.batch));
-  }
-  return all;
-}
-
-// Dropout and batch are not in `shape_options`, because presets do not set the one, and the other is not of the model.
-Foreign read_checkpoint_shape(const std::filesystem::path& path) {
-  const std::optional<Metadata> metadata = metadata_of_checkpoint(path);
-  if (!metadata) return {};
-  const std::string origin = "model " + path.string();
-  std::vector<Setting> settings = settings_of(metadata->model, origin);
-  settings.push_back({"dropout", fmt::format("{}", metadata->model.dropout), origin});
-  if (const std::int64_t batch = batch_in(metadata->config); batch > 0)
-    settings.push_back({"global-batch-size", std::to_string(batch), origin});
-  return {settings, {}};
-}
-
-Foreign read_hugging_face_shape(const std::filesystem::path& folder) {
-  return {settings_of(shape_of_folder(folder), "model " + folder.string()), {}};
-}
-
-std::string words_for_active(const ModelShape& shape) {
-  if (shape.experts.count == 0) return "";
-  return fmt::format(", {:.2f} of them active", static_cast<double>(shape.active_parameters()) / 1e6);
-}
-
 void Flags::declare(Options& o) {
-  options_ = &o;
-  o.section("model");
-  o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME");
-  o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
-      .one_of({"gpt2", "llama"});
-  o.add("num-layers", shape_.layers, "transformer blocks").range(1, 1e4);
-  o.add("hidden-size", shape_.width, "width of the residual stream").range(1, 1e6);
-  o.add("ffn-hidden-size", ffn_, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
-  o.add("num-attention-heads", shape_.heads, "attention heads").range(1, 1e5);
-  o.add("num-query-groups", groups_, "key and value heads (GQA); 0: one per attention head").range(0, 1e5);
-  o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
-  o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
-  o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
-  o.add("kv-channels", shape_.head, "width of a head; 0: hidden-size / num-attention-heads").range(0, 1e5);
-  o.add("qk-layernorm", shape_.qk_norm, "an RMSNorm of every query and key head, before the rotation, as in Qwen3")
-      .only_with("family", {"llama"});
-  o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
-  o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
-  o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
-  declare_experts(o);
+  shape_.declare(o);
   o.section("numbers and memory");
   o.add("dtype", dtype_, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});
   o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
@@ -178,71 +49,6 @@ void Flags::declare(Options& o) {
   o.section("the run");
   o.add("seed", seed_, "seed of initial weights, data order and dropout").range(0, 9e18);
   o.add("threads", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
-}
-
-void Flags::declare_experts(Options& o) {
-  Experts& e = shape_.experts;
-  const auto dense = [&e] { return e.count == 0 ? "num-experts is 0" : ""; };
-  const auto of_experts = [&](Option& option) -> Option& { return option.only_where("a model with experts", dense); };
-  o.section("experts");
-  o.add("num-experts", e.count, "experts of a block; 0: every MLP is dense").range(0, 1e5);
-  of_experts(o.add("moe-router-topk", e.chosen, "experts that a token chooses").range(1, 1e5));
-  of_experts(o.add("moe-ffn-hidden-size", e.ffn, "width of an expert; 0: ffn-hidden-size").range(0, 1e7));
-  of_experts(o.add("moe-shared-expert-intermediate-size", e.shared_ffn, "width of an expert that takes every token; 0: none")
-                 .range(0, 1e7));
-  of_experts(o.add("expert-interval", e.every, "every n-th block has experts, the others a dense MLP").range(1, 1e4));
-  of_experts(o.add("moe-router-score-function", e.score, "how logits become scores").one_of({"softmax", "sigmoid"}));
-  of_experts(o.add("moe-router-pre-softmax", e.before_choice,
-                   "softmax over all experts instead of the chosen ones; their weights then add up to less than 1"));
-  of_experts(o.add("moe-router-topk-scaling-factor", e.scale, "multiplies the weights of the chosen experts").range(0, 1e6));
-  of_experts(
-      o.add("moe-router-num-groups", e.groups, "groups of experts; a token chooses among its best groups").range(1, 1e5));
-  of_experts(o.add("moe-router-group-topk", e.chosen_groups, "groups that a token may choose from").range(1, 1e5));
-  of_experts(o.add("moe-expert-capacity-factor", dropless, capacity_,
-                   "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence")
-                 .range(1e-6, 1e6));
-  of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
-  of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
-  of_experts(o.add("moe-router-load-balancing-type", e.balancing,
-                   "shares of experts in the balance loss: of the sequence (seq) or of the previous step (global)")
-                 .one_of({"seq_aux_loss", "global_aux_loss"}));
-  of_experts(o.add("moe-router-enable-expert-bias", e.bias,
-                   "choose experts by score + bias, and move the biases after each step toward equal loads"));
-  o.add("moe-router-bias-update-rate", e.bias_rate, "by how much a step moves a bias")
-      .range(0, 1e6)
-      .only_with("moe-router-enable-expert-bias", {"true"});
-  of_experts(o.add("routing", e.routing,
-                   "who chooses experts: the router, or a rule for measurements that knows only the token's position")
-                 .one_of(routing_names()));
-}
-
-void Flags::require_shape(const ModelShape& model, const std::string& path) const {
-  const ModelShape asked = unchecked_shape();
-  for (const ShapeOption& option : shape_options)
-    if (!option.may_change && option.text(asked) != option.text(model))
-      refuse_shape(option.name, option.text(asked), option.text(model), path);
-}
-
-void Flags::require_own_shape(const ModelShape& model, const std::string& path) const {
-  for (const ShapeOption& option : shape_options) {
-    const std::string& origin = options_->origin(option.name);
-    const bool told = options_->find(option.name)->source >= Source::environment || origin.starts_with("preset ");
-    const bool shorter = std::string(option.name) == "seq-length" && shape_.sequence <= model.sequence;
-    if (told && !shorter && !option.may_change)
-      refuse_shape(option.name, option.text(unchecked_shape()), option.text(model), path,
-                   std::string(option.name) == "seq-length" ? fmt::format(", or ask for {} at most", model.sequence) : "");
-  }
-  ModelShape shorter = model;
-  shorter.sequence = std::min(model.sequence, shape_.sequence);
-  require_shape(shorter, path);
-}
-
-void Flags::refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
-                         const std::string& path, const std::string& otherwise) const {
-  const std::string& origin = options_->origin(name);
-  usage_error("the loaded model sets the shape",
-              fmt::format("{} is given as {} ({}), but is {} in {}", name, asked, origin, there, path),
-              fmt::format("leave --{} out{}", origin.starts_with("preset ") ? "preset" : name, otherwise));
 }
 
 void Flags::declare_rate(Options& o) {
@@ -304,22 +110,6 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
               fmt::format("try --global-batch-size {}, or remove one of the sizes", whole));
 }
 
-ModelShape Flags::unchecked_shape() const {
-  ModelShape shape = shape_;
-  shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
-  shape.groups = groups_ ? groups_ : shape_.heads;
-  shape.tied = !untied_;
-  if (shape.experts.count > 0 && shape.experts.ffn == 0) shape.experts.ffn = shape.ffn;
-  shape.experts.capacity = capacity_.value_or(0);
-  return shape;
-}
-
-ModelShape Flags::shape() const {
-  const ModelShape shape = unchecked_shape();
-  shape.check();
-  return shape;
-}
-
 LearningRate Flags::rate() const {
   LearningRate rate = rate_;
   rate.steps = decay_steps_ ? decay_steps_ : steps_;
@@ -330,7 +120,7 @@ LearningRate Flags::rate() const {
 }
 
 TrainingOptions Flags::training(int threads, const Layout& layout) const {
-  TrainingOptions o{.shape = shape()};
+  TrainingOptions o{.shape = shape_.shape()};
   o.remake = recompute_ == "full" ? Remake::full : recompute_ == "selective" ? Remake::selective : Remake::none;
   o.compute = dtype_named(dtype_);
   o.numerics = numerics_;

@@ -1,0 +1,47 @@
+// The options that make up a model's shape. Presets and stored models set them as a user would.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/shape.hpp"
+#include "src/base/options.hpp"
+#include "src/base/settings.hpp"
+
+namespace chorale::train {
+
+// Each model preset, as values of these options.
+std::vector<Preset> presets();
+// Return a stored model's shape as values of these options. The first reads a checkpoint, and is empty if there is no
+// readable one. The second reads a Hugging Face model folder.
+Foreign read_checkpoint_shape(const std::filesystem::path& path);
+Foreign read_hugging_face_shape(const std::filesystem::path& folder);
+
+// ", 0.53 of them active" for a model with experts, where a token uses some of the parameters; else "".
+std::string words_for_active(const ModelShape& shape);
+
+class ShapeOptions {
+ public:
+  void declare(Options& options);
+  ModelShape shape() const;  // throws if the shape is invalid
+  // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape
+  // allows a shorter sequence. It refuses any other shape option that the command line, the environment or a preset sets,
+  // even if the value agrees.
+  void require_shape(const ModelShape& model, const std::string& path) const;
+  void require_own_shape(const ModelShape& model, const std::string& path) const;
+
+ private:
+  void declare_experts(Options& options);
+  ModelShape unchecked() const;
+  [[noreturn]] void refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
+                                 const std::string& path, const std::string& otherwise = "") const;
+
+  const Options* options_ = nullptr;  // the declared options, which know the source of each value
+  ModelShape shape_;
+  std::optional<double> capacity_;  // of experts; without a value no token is dropped
+  std::int64_t ffn_ = 0, groups_ = 0;
+  bool untied_ = false;
+};
+
+}  // namespace chorale::train
