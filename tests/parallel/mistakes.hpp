@@ -1,12 +1,11 @@
-// The mistakes of the bug zoo (zoo_test.cpp). Each mistake is made where it would really occur: in a gradient reducer, at
-// a shard boundary (where activations pass between shards), in the samples, or in a resumed run. Mistakes are put in
-// through the interfaces that strategies use.
+// The mistakes of the bug zoo (zoo_test.cpp, zoo_experts_test.cpp). Each mistake is made where it would really occur: in a
+// gradient reducer, at a shard boundary (where activations pass between shards), in the samples, or in a resumed run.
+// Mistakes are put in through the interfaces that strategies use.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <span>
 
-#include "layers/wrapping.hpp"
 #include "parallel/tensor.hpp"
 #include "tests/parallel/layouts.hpp"
 
@@ -39,19 +38,6 @@ struct TooLarge : Before {
     inner->finish();
     for (const Owned& owned : run.training.buckets().owned())
       for (std::int64_t& g : owned.gradient.values<std::int64_t>()) g *= 3;
-  }
-};
-
-// Gradients of divided experts are multiplied by the number of ranks that divide them, as if a rank's share of the tokens
-// were that of a replica.
-struct ExpertsTooLarge : Before {
-  using Before::Before;
-  void finish() override {
-    inner->finish();
-    const std::int64_t ranks = run.training.mesh().layout().expert_ranks();
-    for (const Owned& owned : run.training.buckets().owned())
-      if (std::ranges::count(owned.parameter->cut_by, "ep") > 0)
-        for (std::int64_t& g : owned.gradient.values<std::int64_t>()) g *= ranks;
   }
 };
 
@@ -228,48 +214,6 @@ struct BiasOnEach : Of {
 template <class Of>
 void add_bias_on_each(Run& run) {
   run.training.boundary() = std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters());
-}
-
-// Full recomputation that counts the choices of experts again.
-struct CountsAgain final : WrappingLayer {
-  using WrappingLayer::WrappingLayer;
-  Tensor forward(const Tensor& x, Context& context) override {
-    if (context.tape) context.tape->keep(x);
-    Tape* const tape = std::exchange(context.tape, nullptr);
-    const Tensor y = inner_->forward(x, context);
-    context.tape = tape;
-    return y;
-  }
-  Tensor backward(const Tensor& dy, Context& context) override {
-    const Tensor x = context.tape->take();
-    Tape again;
-    Tape* const tape = std::exchange(context.tape, &again);
-    inner_->forward(x, context);
-    const Tensor dx = inner_->backward(dy, context);
-    context.tape = tape;
-    return dx;
-  }
-  Keeps keeps(std::int64_t rows, const Context& context) const override {
-    return {.input = inner_->keeps(rows, context).input};
-  }
-};
-
-// Every forward pass moves the biases of experts, even that of an evaluation.
-struct MovesAlways final : WrappingLayer {
-  using WrappingLayer::WrappingLayer;
-  Tensor forward(const Tensor& x, Context& context) override {
-    if (!context.training) context.balance->bias()->value.values<float>()[0] += 1e-6f;
-    return inner_->forward(x, context);
-  }
-  Tensor backward(const Tensor& dy, Context& context) override { return inner_->backward(dy, context); }
-};
-
-template <class Wrapped>
-Model with_blocks_in(const ModelShape& shape, Remake remake, const Mesh& mesh) {
-  Model model = build_gpt(shape, remake, share_of_width(mesh), share_of_experts(mesh));
-  auto& layers = model.layers.layers();
-  for (std::size_t i = 1; i + 2 < layers.size(); ++i) layers[i] = std::make_unique<Wrapped>(std::move(layers[i]));
-  return model;
 }
 
 inline void resume_later(Run& run, std::int64_t samples) {
