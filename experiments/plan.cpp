@@ -103,12 +103,13 @@ class PlanCommand final : public Command {
           "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n"
           "time {}\n\n"
-          "replica 0, shard 0 of each stage; columns params to states: bytes held after a step; "
+          "replica 0, shard 0{} of each stage; columns params to states: bytes held after a step; "
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
           name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
           forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
-                   : "not predicted: " + forecast.why_not);
+                   : "not predicted: " + forecast.why_not,
+          l.context_ranks() > 1 ? ", context rank 0" : "");
     }
     fmt::print("{}", memory.print(format_));
     const std::string loads = plan::words_for_expert_loads(o.shape, l, o.micro_batch);
