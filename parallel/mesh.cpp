@@ -117,6 +117,10 @@ std::int64_t stage_of(const Layout& l, std::int64_t rank) {
   return number_of(l, coordinates_of(l, rank), dividing(*l.axes, Divides::layers));
 }
 
+std::int64_t context_rank_of(const Layout& l, std::int64_t rank) {
+  return number_of(l, coordinates_of(l, rank), dividing(*l.axes, Divides::tokens));
+}
+
 std::vector<std::int64_t> end_stages(const Layout& l) {
   const PipelineShape pipeline = pipeline_of(l);
   const std::int64_t first = pipeline.place(0).stage, last = pipeline.place(pipeline.parts() - 1).stage;
@@ -269,11 +273,10 @@ Axis& Mesh::along(AxisSet axes) const {
 }
 
 std::vector<std::int64_t> Mesh::context_ranks_along(std::size_t row) const {
-  const AxisSet tokens = dividing(*layout_.axes, Divides::tokens);
   const std::int64_t stride = stride_of(layout_, row), first = world_->rank() - place_[row] * stride;
   std::vector<std::int64_t> ranks;
   for (std::int64_t peer = 0; peer < layout_.size(row); ++peer)
-    ranks.push_back(number_of(layout_, coordinates_of(layout_, first + peer * stride), tokens));
+    ranks.push_back(context_rank_of(layout_, first + peer * stride));
   return ranks;
 }
 

@@ -69,7 +69,8 @@ std::vector<RankGroup> groups_of(const Layout& layout);
 // The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
 // first: its shard may be larger. `context_rank` selects the rank along cp.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false, std::int64_t context_rank = 0);
-std::int64_t stage_of(const Layout& layout, std::int64_t rank);  // the pipeline stage of a rank
+std::int64_t stage_of(const Layout& layout, std::int64_t rank);         // the pipeline stage of a rank
+std::int64_t context_rank_of(const Layout& layout, std::int64_t rank);  // its rank along cp
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
 

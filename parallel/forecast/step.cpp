@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "collectives/forecast/forecast.hpp"
 
@@ -47,13 +48,16 @@ StepForecast forecast_step(const PlanRequest& request) {
   const Machine machine = request.selector ? request.selector->machine() : Machine{};
   const auto speeds = speeds_of(machine, request.options.compute, ranks);
   if (!speeds) return {{}, fmt::format("the machine file has no compute rates of {}", name_of(request.options.compute))};
-  std::vector<Script> stages;
-  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
-    stages.push_back(script_of(request, rank_of_stage(layout, stage)));
-    if (const std::string why_not = unpriced(stages.back()); !why_not.empty()) return {{}, why_not};
-  }
+  using Place = std::pair<std::int64_t, std::int64_t>;  // stage, context rank
+  std::map<Place, Script> script_at;
   std::vector<const Script*> scripts;
-  for (int rank = 0; rank < ranks; ++rank) scripts.push_back(&stages[static_cast<std::size_t>(stage_of(layout, rank))]);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Place place{stage_of(layout, rank), context_rank_of(layout, rank)};
+    const auto [at, is_new] = script_at.try_emplace(place);
+    if (is_new) at->second = script_of(request, rank_of_stage(layout, place.first, false, place.second));
+    if (const std::string why_not = unpriced(at->second); !why_not.empty()) return {{}, why_not};
+    scripts.push_back(&at->second);
+  }
   return {simulate(scripts, groups_of(layout), site_of(machine, request.hosts, ranks), *speeds), ""};
 }
 

@@ -1,12 +1,13 @@
-// Predicts the time of a training step by the prices of the machine file: the code of Training runs once per stage on
-// phantom tensors and leaves a script (script.hpp), and the scripts of all ranks are simulated (simulation.hpp).
+// Predicts the time of a training step by the prices of the machine file: the code of Training runs on phantom
+// tensors, once per stage and context rank, and leaves a script (script.hpp). The scripts of all ranks are simulated
+// (simulation.hpp).
 //
 //   Training on phantoms ──▶ scripts ──┐
 //   [[compute]]  speed of a core ──────┼──▶ simulate ──▶ seconds
 //   [[level]]    time of each call ────┘
 //
 // Not predicted: other numerics than fast, GPUs, more ranks than forecast::most_ranks. Reading data takes no time, and all
-// ranks of a stage take the same time.
+// ranks of a stage with the same tokens of a sequence take the same time.
 #pragma once
 #include "parallel/forecast/simulation.hpp"
 #include "parallel/plan.hpp"

@@ -81,6 +81,22 @@ TEST_CASE("a pipeline overlaps its stages, and layouts of several axes are predi
   CHECK(forecast_step(request("pp2", 2)).time.seconds < 0.9 * forecast_step(request("pp2.naive", 2)).time.seconds);
 }
 
+TEST_CASE("late context ranks compute longer if a sequence is cut into contiguous parts, and equally long if into zigzags") {
+  PlanRequest divided = request("dp1.cp2", 2);
+  divided.options.context.cut = "contiguous";
+  const StepForecast uneven = forecast_step(divided);
+  REQUIRE(uneven.why_not == "");
+  const double one_product = static_cast<double>(divided.options.shape.layers * divided.options.shape.sequence *
+                                                 divided.options.shape.width * divided.options.shape.sequence) *
+                             static_cast<double>(divided.options.global_batch);
+  // Of all pairs of a query and a key, the first of two ranks has a quarter, the last one three.
+  CHECK(uneven.time.computes[1] - uneven.time.computes[0] == Approx(7 * one_product / 2 / 5e8));
+  divided.options.context.cut = "zigzag";
+  const StepForecast even = forecast_step(divided);
+  CHECK(even.time.computes[1] == Approx(even.time.computes[0]));
+  CHECK(even.time.seconds < uneven.time.seconds);
+}
+
 TEST_CASE("a step without all its prices is not predicted, and the reason is named") {
   CHECK_THAT(forecast_step(request("dp1", 1, {}, {})).why_not, says("no compute rates of f32"));
   Machine no_network = machine();
