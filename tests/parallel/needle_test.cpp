@@ -1,9 +1,13 @@
-// A needle in a long sequence: the last eighth of the tokens asks for the first one. Everything between is noise, and
-// nothing else counts in the loss. A model that cannot attend over the whole sequence, or loses the gradient on the way from
-// one context rank to another, stays at the loss of guessing, ln 4.
+// A needle in a long sequence: the last 32 tokens ask which needle was hidden among the first 64. All other tokens are the
+// same, and only the answers count in the loss. A model that cannot attend over the whole sequence stays at the loss of
+// guessing, ln 2 = 0.69. A model that loses gradients on the way from one context rank to another may still learn, but
+// later, so the losses on the way down must be those of one rank, too.
 //
-//   inputs    needle  noise  noise  …  noise  ask     ask     ask
-//   targets     –       –      –          –   needle  needle  needle
+//   inputs    noise  needle  noise  noise  …  noise  ask     ask     ask
+//   targets     –      –       –      –          –   needle  needle  needle
+//
+// The cut is contiguous: the first rank has the needle, the last one asks. With a zigzag cut, one rank would have both.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/catch.hpp"
@@ -13,32 +17,38 @@
 namespace chorale {
 namespace {
 
-constexpr int needles = 4, first_noise = 8, vocabulary = 32;
+constexpr int needles = 2, vocabulary = 8, places = 64, asks = 32;
+constexpr std::int32_t ask = 0, first_needle = 1, noise = 4;
 
+// A batch has as many samples of each needle, so guessing has no gradient that drowns the needle's: attention starts nearly
+// even, and gives each of 4096 tokens a weight of about 1/4096. For the same reason there is only one noise token.
 ReadSamples haystack(std::int64_t sequence) {
   return [sequence](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     for (std::int64_t i = 0; i < samples; ++i) {
       const Random random{.seed = 5, .step = static_cast<std::uint32_t>(first + i)};
-      const auto draw = [&](std::int64_t token, double from, double count) {
-        return static_cast<std::int32_t>(from + random.uniform(static_cast<std::uint64_t>(token)) * count);
-      };
-      const auto start = static_cast<std::size_t>(i * sequence);
-      const std::int32_t needle = draw(0, 1, needles);
+      const auto place = static_cast<std::int64_t>(random.uniform(0) * places);
+      const auto needle = static_cast<std::int32_t>(first_needle + (first + i) % needles);
       for (std::int64_t token = 0; token < sequence; ++token) {
-        const std::size_t row = start + static_cast<std::size_t>(token);
-        const bool asks = token >= sequence - sequence / 8;
-        rows.inputs[row] = token == 0 ? needle : asks ? 0 : draw(token, first_noise, vocabulary - first_noise);
-        rows.targets[row] = asks ? needle : -1;
+        const auto row = static_cast<std::size_t>(i * sequence + token);
+        const bool asked = token >= sequence - asks;
+        rows.inputs[row] = token == place ? needle : asked ? ask : noise;
+        rows.targets[row] = asked ? needle : -1;
       }
     }
   };
 }
 
-TrainingOptions options_of(std::int64_t sequence, int steps) {
-  TrainingOptions o{.shape = {"gpt2", 2, 4, 4, 64, 128, sequence, vocabulary}};
-  o.global_batch = o.micro_batch = 32;
+// Queries and keys are normed, so attention scores are large enough to learn from at the start. The rotary base is so large
+// that most numbers of a head hardly depend on the distance.
+TrainingOptions options_of(std::int64_t sequence) {
+  TrainingOptions o{.shape = {"llama", 2, 4, 4, 32, 64, sequence, vocabulary}};
+  o.shape.head = 16;
+  o.shape.qk_norm = true;
+  o.shape.rotary_base = 1e10;
+  o.global_batch = o.micro_batch = needles;
   o.decay = 0;
-  o.rate = {.decay = "cosine", .peak = 1e-2, .minimum = 1e-3, .warmup = 10, .steps = steps};
+  o.rate = {.decay = "constant", .peak = 6e-3, .warmup = 5};
+  o.context.cut = "contiguous";
   return o;
 }
 
@@ -55,37 +65,46 @@ std::vector<double> losses(const TrainingOptions& options, int steps, Mesh mesh,
   return all;
 }
 
-std::string words(const std::vector<double>& all) {
+void print(std::int64_t sequence, const char* ranks, const std::vector<double>& all) {
   std::string text;
   for (const double loss : all) text += fmt::format(" {:.4f}", loss);
-  return text;
+  fmt::print("{} tokens, {}:{}\n", sequence, ranks, text);
+  std::fflush(stdout);
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
 }
 
 void finds_the_needle(std::int64_t sequence, int steps) {
   HostMemory host;
-  const std::vector<double> alone = losses(options_of(sequence, steps), steps, Mesh(), host);
-  fmt::print("{} tokens, one rank:{}\n", sequence, words(alone));
-  CHECK(alone.front() > 0.3);
+  TrainingOptions options = options_of(sequence);
+  const std::vector<double> alone = losses(options, steps, Mesh(), host);
+  print(sequence, "one rank", alone);
+  CHECK(alone.front() > 0.5);
   CHECK(alone.back() < 0.05);
   for (const ContextScheme& scheme : context_schemes()) {
-    TrainingOptions options = options_of(sequence, steps);
     options.context.scheme = scheme.name;
     CHECK(test::on_thread_mesh(parse_layout("dp1.cp4", 0), [&](Mesh mesh, Memory& memory) -> std::string {
             const bool prints = mesh.world().rank() == 0;
             const std::vector<double> seen = losses(options, steps, std::move(mesh), memory);
-            if (prints) fmt::print("cp4, {}:{}\n", scheme.name, words(seen));
-            return seen.back() < 0.05 ? "" : fmt::format("the loss is {}", seen.back());
+            if (prints) print(sequence, fmt::format("cp4 {}", scheme.name).c_str(), seen);
+            if (seen.back() > 0.05) return fmt::format("the loss is {}", seen.back());
+            const double difference = largest_difference(seen, alone);
+            return difference < 0.1 ? "" : fmt::format("a loss differs from that of one rank by {}", difference);
           }) == "");
   }
 }
 
 TEST_CASE("a model learns to copy a token over 256 positions under cp4, as on one rank", "[threads]") {
-  finds_the_needle(256, 100);
+  finds_the_needle(256, 60);
 }
 
-// Takes hours.
+// Takes 3 minutes of processor time on two cores (AMD EPYC, AVX2), all four runs together; over 8 minutes if both are busy.
 TEST_CASE("a model learns to copy a token over 4096 positions under cp4, as on one rank", "[threads][.]") {
-  finds_the_needle(4096, 300);
+  finds_the_needle(4096, 40);
 }
 
 }  // namespace
