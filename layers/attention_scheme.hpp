@@ -18,6 +18,12 @@ struct AttentionCall {
   SumSite& keys;  // sums of the gradients of keys and values
 };
 
+// The tokens of each sample from which a rank attends. Several ranks may attend from them, each with some of the heads.
+struct QueryTokens {
+  std::vector<std::int64_t> places;  // ascending; empty: the tokens of the rank's rows
+  std::int64_t ranks = 1;
+};
+
 class AttentionScheme {
  public:
   virtual ~AttentionScheme() = default;
@@ -27,8 +33,7 @@ class AttentionScheme {
   virtual void collect(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, Context& context) const;
   virtual Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const;
 
-  // Whether a rank attends to whole sequences with some of the heads, rather than from its own tokens with all heads.
-  virtual bool divides_heads() const { return false; }
+  virtual QueryTokens query_tokens() const { return {}; }
 
   static const AttentionScheme& alone();
 

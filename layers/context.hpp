@@ -38,9 +38,10 @@ struct Context {
   Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
   Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
-  Tensor whole_positions = {};  // i32 [samples · sequence]: the positions of all tokens; empty: only this rank's are needed
-  Tensor targets = {};          // i32 [rows]: the next token of each row; −1: the row does not count in the loss
-  std::uint64_t seed = 0;       // seed and step select the dropout masks
+  Tensor query_places = {};            // the places of the rows of AttentionScheme::query_tokens; empty: consecutive
+  Tensor query_positions = {};         // their positions; empty: equal to the places
+  Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
+  std::uint64_t seed = 0;              // seed and step select the dropout masks
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;

@@ -229,6 +229,7 @@ void require_fits(const Layout& layout, const LayoutLimits& limits) {
   const MaybeMisfit misfit = misfit_of(whole, limits);
   if (!misfit) return;
   std::vector<std::string> remedies = fitting_batches(layout, limits);
+  if (!misfit->remedy.empty()) remedies.push_back(misfit->remedy);
   if (const std::string others = nearest_fitting(layout, limits); !others.empty()) remedies.push_back(others);
   usage_error(misfit->what, whole.ranks() > 0 ? fmt::format("{}: {}", to_string(whole), misfit->numbers) : misfit->numbers,
               remedies.empty()

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layers/context.hpp"
+#include "parallel/context/context.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -125,14 +126,7 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
 MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
   const std::int64_t ranks = l.context_ranks(), sequence = limits.shape.sequence;
   if (ranks == 1) return {};
-  const ModelShape& s = limits.shape;
-  if (const std::int64_t groups = s.groups / l.shards(); limits.context.scheme == "ulysses" && groups % ranks != 0 &&
-                                                         (ranks % groups != 0 || s.queries() % (ranks / groups) != 0))
-    return Misfit{
-        "the context ranks can neither divide nor share the key-value heads, as the scheme ulysses needs",
-        fmt::format("num-query-groups {} / tensor {} = {} is no multiple of context {}, and the {} query heads of each "
-                    "do not divide among the ranks that would share it",
-                    s.groups, l.shards(), groups, ranks, s.queries())};
+  if (MaybeMisfit misfit = misfit_of_heads(limits.context, limits.shape, l)) return misfit;
   const CutRow& cut = token_cut_for(limits.context.cut, sequence, ranks);
   const Leaves leaves = Context::leaves_of(sequence);
   const std::int64_t length = leaves.length, blocks = leaves.per_sample();
@@ -160,6 +154,37 @@ MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
 }
 
 }  // namespace
+
+MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, const Layout& l) {
+  const bool levels = context_scheme_named(context.scheme).has_levels;
+  if (!levels && context.scheme != "ulysses") return {};
+  const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
+  // Ranks share key heads only if all of them exchange heads.
+  const auto fits = [&](std::int64_t inner) {
+    const bool shares = inner == ranks && ranks % groups == 0 && s.queries() % (ranks / groups) == 0;
+    return ranks % inner == 0 && (groups % inner == 0 || shares);
+  };
+  const std::int64_t inner = levels && context.inner > 0 ? context.inner : ranks;
+  if (fits(inner)) return {};
+  std::vector<std::string> others;
+  for (std::int64_t other = 1; levels && other <= ranks; ++other)
+    if (fits(other)) others.push_back(std::to_string(other));
+  const std::string remedy = levels ? "--context-inner " + either(others) : "";
+  const std::string heads = fmt::format("num-query-groups {} / tensor {} = {}", s.groups, l.shards(), groups);
+  if (inner == ranks)
+    return Misfit{
+        fmt::format("the context ranks can neither divide nor share the key-value heads, as the scheme {} needs",
+                    context.scheme),
+        fmt::format("{} is no multiple of context {}, and the {} query heads of each do not divide among the ranks "
+                    "that would share it",
+                    heads, ranks, s.queries()),
+        remedy};
+  if (ranks % inner != 0)
+    return Misfit{"the context ranks do not form groups of this size",
+                  fmt::format("context {} is not a multiple of context-inner {}", ranks, inner), remedy};
+  return Misfit{"the ranks that exchange heads do not divide the key-value heads",
+                fmt::format("{} is not a multiple of context-inner {}", heads, inner), remedy};
+}
 
 // The number of sequences that all replicas process at once. The batch must be a multiple of it.
 std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {

@@ -21,23 +21,28 @@ void fill(const Tensor& t, const std::function<std::int32_t(std::size_t row)>& v
   });
 }
 
-bool divides_heads(const Context& context) { return context.attention && context.attention->divides_heads(); }
-
 }  // namespace
 
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context) {
-  const auto of = [&](std::int64_t count) { return context.typed({count}, DType::i32, Category::data); };
-  const std::int64_t rows = samples * cut.tokens(rank);
+  const auto of = [&](std::int64_t tokens) { return context.typed({samples * tokens}, DType::i32, Category::data); };
+  const auto of_places = [&](const std::vector<std::int64_t>& all) {
+    const Tensor made = of(std::ssize(all));
+    fill(made, [&](std::size_t row) { return static_cast<std::int32_t>(all[row % all.size()]); });
+    return made;
+  };
   if (!cut.in_order()) {
-    context.places = of(rows);
+    context.places = of_places(cut.places(rank));
     context.tokens.places = table(context.places);
-    const std::vector<std::int64_t> all = cut.places(rank);
-    fill(context.places, [&](std::size_t row) { return static_cast<std::int32_t>(all[row % all.size()]); });
   }
-  if (!packed) return;
-  context.positions = of(rows);
-  context.tokens.positions = table(context.positions);
-  if (divides_heads(context)) context.whole_positions = of(samples * cut.sequence());
+  if (packed) {
+    context.positions = of(cut.tokens(rank));
+    context.tokens.positions = table(context.positions);
+  }
+  const QueryTokens queries = context.attention ? context.attention->query_tokens() : QueryTokens{};
+  if (queries.places.empty()) return;
+  if (queries.places.back() - queries.places.front() >= std::ssize(queries.places))
+    context.query_places = of_places(queries.places);
+  if (packed) context.query_positions = of(std::ssize(queries.places));
 }
 
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
@@ -53,28 +58,31 @@ void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there,
   if (there > 0)
     read(cursor, there, {first(inputs, read_tokens), first(targets, read_tokens), first(positions, read_tokens)});
 
-  const auto own = [&](std::size_t row) {
-    return row / places.size() * sequence + static_cast<std::size_t>(places[row % places.size()]);
+  // Where a row of these tokens of each sample is among the rows of whole samples.
+  const auto among_all = [&](const std::vector<std::int64_t>& tokens, std::size_t row) {
+    return row / tokens.size() * sequence + static_cast<std::size_t>(tokens[row % tokens.size()]);
   };
+  const auto own = [&](std::size_t row) { return among_all(places, row); };
   fill(batch.inputs, [&](std::size_t row) { return inputs[own(row)]; });
   fill(context.targets, [&](std::size_t row) {
     const std::int32_t target = targets[own(row)];
     batch.targets += target >= 0;
     return target;
   });
+  const QueryTokens queries = context.attention ? context.attention->query_tokens() : QueryTokens{};
   if (context.attention_work) {
-    const bool whole = divides_heads(context);
+    const std::vector<std::int64_t>& seeing = queries.places.empty() ? places : queries.places;
     double pairs = 0;
-    const std::size_t count = whole ? inputs.size() : samples * places.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t token = whole ? i : own(i);
+    for (std::size_t row = 0; row < samples * seeing.size(); ++row) {
+      const std::size_t token = among_all(seeing, row);
       pairs += positions.empty() ? static_cast<double>(token % sequence) + 0.5 : positions[token] + 0.5;
     }
-    context.attention_work->pairs += whole ? pairs / static_cast<double>(cut.ranks()) : pairs;
+    context.attention_work->pairs += pairs / static_cast<double>(queries.ranks);
   }
   if (!context.positions) return;
   fill(context.positions, [&](std::size_t row) { return positions[own(row)]; });
-  if (context.whole_positions) fill(context.whole_positions, [&](std::size_t i) { return positions[i]; });
+  if (context.query_positions)
+    fill(context.query_positions, [&](std::size_t row) { return positions[among_all(queries.places, row)]; });
 }
 
 }  // namespace chorale

@@ -18,7 +18,7 @@ namespace chorale {
 // each token's index in its sample. A reader of packed samples overwrites it.
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, const SampleRows& rows)>;
 
-// Makes the tables that the kernels of context.attention need for `samples` samples, and fills in the places.
+// Makes the tables that kernels and context.attention need for `samples` samples, and fills in the places.
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context);
 // Reads the samples cursor … cursor + there − 1 and takes the rank's rows of them. Rows of further samples do not count.
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,

@@ -26,7 +26,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
       exchange_(exchange_of(mesh_, options.exchange, &cut_)),
       sequences_(divided_sequences(mesh_.context(), cut_)),
-      attention_(context_scheme_of(mesh_, options.context, cut_)),
+      attention_(context_scheme_of(mesh_, options.context, options.shape, cut_)),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),

@@ -167,8 +167,14 @@ void LayoutFlags::declare(Options& o) {
   const auto divides_tokens = [this] {
     return all() || asked().context_ranks() > 1 ? "" : "the layout does not divide sequences";
   };
-  o.add("context-scheme", context_.scheme, "how context ranks exchange keys and values")
+  o.add("context-scheme", context_.scheme,
+        "how context ranks exchange keys and values; ulysses-ring: ulysses inside a host, ring across hosts")
       .one_of(names_of_rows(context_schemes()))
+      .only_where("cp", divides_tokens);
+  o.add("context-inner", context_.inner,
+        "ulysses-ring: how many ranks exchange heads for tokens, before keys go round among such groups; 0: those of a host")
+      .range(0, 1e6)
+      .only_with("context-scheme", {"ulysses-ring"})
       .only_where("cp", divides_tokens);
   o.add("context-cut", context_.cut,
         "which tokens of a sequence each context rank has; auto: zigzag if there are enough blocks, else contiguous")

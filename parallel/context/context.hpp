@@ -6,6 +6,7 @@
 //   gather    2·h_kv·(s/c)·(c−1) elements                all keys and values are gathered; a query meets them in order
 //   ulysses   (2·h + 2·h_kv)·(s/c)·(c−1)/c               heads are exchanged for tokens; a rank attends alone
 //   ring      the same as gather                         keys and values go round; a rank never has all of them at once
+//   ulysses-ring   (ulysses_ring.cpp)                    ulysses among the ranks of a host, ring from host to host
 //
 // c ranks divide s tokens evenly; h and h_kv are the widths of all query heads and of all key heads. TokenCut (cut.hpp) says
 // which tokens a rank has.
@@ -13,7 +14,7 @@
 #include <memory>
 
 #include "layers/attention_scheme.hpp"
-#include "parallel/axis.hpp"
+#include "parallel/context/axis_parts.hpp"
 #include "parallel/context/cut.hpp"
 #include "parallel/mesh.hpp"
 
@@ -21,21 +22,32 @@ namespace chorale {
 
 struct ContextScheme {
   const char* name;
-  std::unique_ptr<AttentionScheme> (*make)(Axis& axis, const TokenCut& cut);
-  bool exact;  // gives the bits of one rank, so exact numerics can use it
+  std::unique_ptr<AttentionScheme> (*make)(const AxisParts& parts, const TokenCut& cut);
+  bool exact;               // gives the bits of one rank, so exact numerics can use it
+  bool has_levels = false;  // takes inner_parts(); the others take the whole axis as one part
 };
 const std::vector<ContextScheme>& context_schemes();
 const ContextScheme& context_scheme_named(const std::string& name);
 
-// Empty without context-parallel ranks. `cut` must outlive the scheme.
-std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const ContextOptions& options, const TokenCut& cut);
+// Empty without context-parallel ranks. `cut` must outlive the scheme. Throws a usage error if the hosts of the ranks do not
+// suit the scheme.
+std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const ContextOptions& options, const ModelShape& shape,
+                                                   const TokenCut& cut);
+// The ranks that exchange heads under ulysses-ring: those of each host, if these are `inner` ranks or `inner` is 0, or else
+// each `inner` ranks that follow each other.
+AxisParts inner_parts(Axis& axis, std::int64_t inner);
 
 // For layers other than attention.
 std::unique_ptr<SequenceRows> divided_sequences(Axis& axis, const TokenCut& cut);
 
-// The schemes.
-std::unique_ptr<AttentionScheme> gather_context(Axis& axis, const TokenCut& cut);
-std::unique_ptr<AttentionScheme> ulysses_context(Axis& axis, const TokenCut& cut);
-std::unique_ptr<AttentionScheme> ring_context(Axis& axis, const TokenCut& cut);
+// The schemes. `cut` is among all ranks of the axis.
+std::unique_ptr<AttentionScheme> gather_context(const AxisParts& whole, const TokenCut& cut);
+std::unique_ptr<AttentionScheme> ulysses_context(const AxisParts& whole, const TokenCut& cut);
+std::unique_ptr<AttentionScheme> ulysses_ring_context(const AxisParts& hosts, const TokenCut& cut);
+// A ring in each part. `cut` is among the ranks of a part, by their indices.
+std::unique_ptr<AttentionScheme> ring_context(const AxisParts& rings, const TokenCut& cut);
+// Ulysses in each part. `attention`, in the middle, connects the ranks of different parts; empty: one part has all ranks.
+std::unique_ptr<AttentionScheme> ulysses_around(std::unique_ptr<AttentionScheme> attention, const AxisParts& parts,
+                                                const TokenCut& cut);
 
 }  // namespace chorale

@@ -49,13 +49,44 @@ TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string&
     : row_(&token_cut_for(cut, sequence, ranks)), sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
   const Leaves leaves = Context::leaves_of(sequence);
   for (std::int64_t block = 0; block < leaves.per_sample(); ++block) {
-    auto& runs = runs_[static_cast<std::size_t>(ranks == 1 ? 0 : row_->rank_of(block, leaves.per_sample(), ranks))];
     const std::int64_t first = leaves.first_row(block), count = leaves.first_row(block + 1) - first;
-    if (!runs.empty() && runs.back().first + runs.back().count == first)
-      runs.back().count += count;
-    else
-      runs.push_back({first, count, runs.empty() ? 0 : runs.back().row + runs.back().count});
+    add(ranks == 1 ? 0 : row_->rank_of(block, leaves.per_sample(), ranks), first, count);
   }
+}
+
+void TokenCut::add(std::int64_t rank, std::int64_t first, std::int64_t count) {
+  auto& runs = runs_[static_cast<std::size_t>(rank)];
+  if (!runs.empty() && runs.back().first + runs.back().count == first)
+    runs.back().count += count;
+  else
+    runs.push_back({first, count, runs.empty() ? 0 : runs.back().row + runs.back().count});
+}
+
+TokenCut TokenCut::joined(const std::vector<std::int64_t>& part_of) const {
+  std::vector<std::pair<TokenRun, std::int64_t>> all;  // with their parts
+  for (std::int64_t rank = 0; rank < ranks(); ++rank)
+    for (const TokenRun& run : runs(rank)) all.emplace_back(run, part_of[static_cast<std::size_t>(rank)]);
+  std::ranges::sort(all, {}, [](const auto& run) { return run.first.first; });
+  TokenCut cut = *this;
+  cut.runs_.assign(static_cast<std::size_t>(std::ranges::max(part_of) + 1), {});
+  for (const auto& [run, part] : all) cut.add(part, run.first, run.count);
+  return cut;
+}
+
+TokenCut TokenCut::within(const std::vector<std::int64_t>& part_of, std::int64_t part) const {
+  const TokenCut parts = joined(part_of);
+  TokenCut cut = *this;
+  cut.sequence_ = parts.tokens(part);
+  cut.runs_.clear();
+  for (std::int64_t rank = 0; rank < ranks(); ++rank) {
+    if (part_of[static_cast<std::size_t>(rank)] != part) continue;
+    cut.runs_.emplace_back();
+    for (const TokenRun& run : runs(rank))
+      for (const TokenRun& whole : parts.runs(part))
+        if (whole.first <= run.first && run.first < whole.first + whole.count)
+          cut.add(cut.ranks() - 1, whole.row + run.first - whole.first, run.count);
+  }
+  return cut;
 }
 
 std::int64_t TokenCut::tokens(std::int64_t rank) const {

@@ -17,6 +17,7 @@ namespace chorale {
 struct ContextOptions {
   std::string scheme = "gather";  // a row of context_schemes() (context.hpp)
   std::string cut = "auto";       // a row of token_cuts(); auto: zigzag if the sequence has enough blocks, else contiguous
+  std::int64_t inner = 0;         // of ulysses-ring: so many ranks exchange heads for tokens; 0: those of each host
 };
 
 struct TokenRun {
@@ -49,7 +50,13 @@ class TokenCut {
   double pairs(std::int64_t rank) const;
   double pairs(std::int64_t rank, const TokenRun& keys) const;  // of these keys, a run of some rank
 
+  // With parts of the ranks (part_of: by rank): a cut in which each part has all tokens of its ranks.
+  TokenCut joined(const std::vector<std::int64_t>& part_of) const;
+  // How the ranks of a part divide its tokens, which are numbered by their rows in the part.
+  TokenCut within(const std::vector<std::int64_t>& part_of, std::int64_t part) const;
+
  private:
+  void add(std::int64_t rank, std::int64_t first, std::int64_t count);  // the tokens of a rank come in ascending order
   const CutRow* row_;
   std::int64_t sequence_;
   std::vector<std::vector<TokenRun>> runs_;

@@ -58,8 +58,8 @@ class Gather final : public AttentionScheme {
 
 }  // namespace
 
-std::unique_ptr<AttentionScheme> gather_context(Axis& axis, const TokenCut& cut) {
-  return std::make_unique<Gather>(axis, cut);
+std::unique_ptr<AttentionScheme> gather_context(const AxisParts& whole, const TokenCut& cut) {
+  return std::make_unique<Gather>(whole.axis(), cut);
 }
 
 }  // namespace chorale

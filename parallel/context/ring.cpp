@@ -13,7 +13,6 @@
 // With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
 // elements forward and as many backward; besides, the gradients of as many elements.
 #include "parallel/context/context.hpp"
-#include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
 
 namespace chorale {
@@ -21,7 +20,7 @@ namespace {
 
 class Ring final : public AttentionScheme {
  public:
-  Ring(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
+  Ring(const AxisParts& rings, const TokenCut& cut) : ring_(rings), cut_(cut) {}
 
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     const Tensor sum = context.typed({qkv.dim(0), call.shape.heads() * call.shape.width}, context.statistics(),
@@ -29,12 +28,12 @@ class Ring final : public AttentionScheme {
     const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
     bool continues = false;
     Passing keys{*this, own_keys(qkv, call.shape, context)};
-    for (std::int64_t step = 0; step < axis_.size(); ++step) {
-      if (step + 1 < axis_.size()) keys.pass_on(step, context);
+    for (std::int64_t step = 0; step < ring_.size(); ++step) {
+      if (step + 1 < ring_.size()) keys.pass_on(step, context);
       each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
         in.continues = std::exchange(continues, true);
         attend(in, sum, lse, context);
-        axis_.poll();
+        ring_.axis().poll();
       });
       keys.arrive();
     }
@@ -59,13 +58,13 @@ class Ring final : public AttentionScheme {
     // The gradients of this rank's own keys stay here. Those of other ranks' keys travel on to their home.
     Tensor own;
     Passing gradients{*this, {}};
-    for (std::int64_t step = 0; step < axis_.size(); ++step) {
-      if (step + 1 < axis_.size()) keys.pass_on(step, context);
+    for (std::int64_t step = 0; step < ring_.size(); ++step) {
+      if (step + 1 < ring_.size()) keys.pass_on(step, context);
       const Tensor here = zeros(keys.here.shape());
       each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
         in.continues = true;
         differentiate(in, dout, sum, lse, dqkv, in.keys.in(here), call.keys, context);
-        axis_.poll();
+        ring_.axis().poll();
       });
       keys.arrive();
       if (step == 0) {
@@ -95,14 +94,15 @@ class Ring final : public AttentionScheme {
     Axis::Pending pending = {};
 
     void pass_on(std::int64_t step, Context& context) {
-      const std::int64_t ranks = ring.axis_.size(), samples = samples_of(context.targets.dim(0), context);
-      RowsBetween rows(static_cast<std::size_t>(ranks * ranks));
-      for (std::int64_t rank = 0; rank < ranks; ++rank)
-        rows[static_cast<std::size_t>(rank * ranks + (rank + 1) % ranks)] =
-            samples * ring.cut_.tokens(ring.owner(rank, step));
-      next = context.typed({samples * ring.cut_.tokens(ring.owner(ring.axis_.rank(), step + 1)), here.dim(1)}, here.dtype(),
-                           Category::workspace);
-      pending = ring.axis_.start_all_to_all(here, next, rows);
+      const AxisParts& parts = ring.ring_;
+      const auto tokens = [&](std::int64_t index, std::int64_t at) { return ring.cut_.tokens(ring.owner(index, at)); };
+      const std::int64_t samples = here.dim(0) / tokens(parts.rank(), step);
+      const RowsBetween rows = parts.between([&](std::int64_t from, std::int64_t to) {
+        const bool follows = parts.index(to) == (parts.index(from) + 1) % parts.size();
+        return follows ? samples * tokens(parts.index(from), step) : 0;
+      });
+      next = context.typed({samples * tokens(parts.rank(), step + 1), here.dim(1)}, here.dtype(), Category::workspace);
+      pending = parts.axis().start_all_to_all(here, next, rows);
     }
     void arrive() {
       if (!next) return;
@@ -111,7 +111,7 @@ class Ring final : public AttentionScheme {
     }
   };
 
-  std::int64_t owner(std::int64_t rank, std::int64_t step) const { return (rank - step + 2 * axis_.size()) % axis_.size(); }
+  std::int64_t owner(std::int64_t rank, std::int64_t step) const { return (rank - step + 2 * ring_.size()) % ring_.size(); }
 
   static Tensor own_keys(const Tensor& qkv, const AttentionShape& shape, Context& context) {
     const Tensor keys = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);
@@ -129,10 +129,10 @@ class Ring final : public AttentionScheme {
   // Calls f for each run of the keys of this step that a query of this rank sees.
   template <class F>
   void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, F&& f) const {
-    const std::int64_t source = owner(axis_.rank(), step), tokens = cut_.tokens(source);
-    const std::int64_t samples = qkv.dim(0) / cut_.tokens(axis_.rank());
+    const std::int64_t source = owner(ring_.rank(), step), tokens = cut_.tokens(source);
+    const std::int64_t samples = qkv.dim(0) / cut_.tokens(ring_.rank());
     for (const TokenRun& run : cut_.runs(source)) {
-      const double pairs = cut_.pairs(axis_.rank(), run);
+      const double pairs = cut_.pairs(ring_.rank(), run);
       if (pairs == 0) continue;
       AttentionInput in{.qkv = qkv,
                         .keys = keys_alone(keys, call.shape, samples, run.count),
@@ -144,12 +144,14 @@ class Ring final : public AttentionScheme {
     }
   }
 
-  Axis& axis_;
-  const TokenCut& cut_;
+  AxisParts ring_;
+  TokenCut cut_;  // among the ranks of a ring
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionScheme> ring_context(Axis& axis, const TokenCut& cut) { return std::make_unique<Ring>(axis, cut); }
+std::unique_ptr<AttentionScheme> ring_context(const AxisParts& rings, const TokenCut& cut) {
+  return std::make_unique<Ring>(rings, cut);
+}
 
 }  // namespace chorale

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "parallel/context/context.hpp"
+#include "parallel/layout_rules.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 
@@ -9,6 +11,7 @@ const std::vector<ContextScheme>& context_schemes() {
       {"gather", gather_context, true},
       {"ulysses", ulysses_context, true},
       {"ring", ring_context, false},
+      {"ulysses-ring", ulysses_ring_context, false, true},
   };
   return rows;
 }
@@ -19,10 +22,16 @@ const ContextScheme& context_scheme_named(const std::string& name) {
   return *row;
 }
 
-std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const ContextOptions& options, const TokenCut& cut) {
+std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const ContextOptions& options, const ModelShape& shape,
+                                                   const TokenCut& cut) {
   Axis& axis = mesh.context();
   if (axis.size() == 1) return nullptr;
-  return context_scheme_named(options.scheme).make(axis, cut);
+  const ContextScheme& scheme = context_scheme_named(options.scheme);
+  if (!scheme.has_levels) return scheme.make(axis, cut);
+  const AxisParts parts = inner_parts(axis, options.inner);
+  if (const MaybeMisfit misfit = misfit_of_heads({options.scheme, options.cut, parts.size()}, shape, mesh.layout()))
+    usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
+  return scheme.make(parts, cut);
 }
 
 }  // namespace chorale

@@ -11,7 +11,8 @@
 //
 // Attention sees what one rank would see, so the bits are those of one rank. With c ranks and widths h of all query heads
 // and h_kv of all key heads, a rank sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the
-// exchanged tensors for the backward pass.
+// exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host do the same with the tokens of the host,
+// and the attention in the middle is a ring of hosts.
 //
 // If there are fewer key heads than ranks, ranks share them: each gets a copy with some of its queries. So 2 groups of 4
 // queries q and a key and value kv are 4 groups for 4 ranks:
@@ -29,36 +30,44 @@ namespace {
 
 class Ulysses final : public AttentionScheme {
  public:
-  Ulysses(Axis& axis, const TokenCut& cut) : axis_(axis), cut_(cut) {}
+  Ulysses(const AxisParts& parts, const TokenCut& cut, std::unique_ptr<AttentionScheme> attention)
+      : part_(parts),
+        cut_(cut),
+        within_(cut.within(parts.part_of(), parts.part())),
+        places_(cut.joined(parts.part_of()).places(parts.part())),
+        attention_(std::move(attention)) {}
 
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     Whole whole(*this, call, context);
-    const Tensor out = alone().forward(to_heads(with_copies(qkv, call.shape, context), context), whole.call, whole.context);
+    const Tensor out =
+        attention().forward(to_heads(with_copies(qkv, call.shape, context), context), whole.call, whole.context);
     return to_tokens(out, call.shape.heads() * call.shape.width, context);
   }
 
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
     Whole whole(*this, call, context);
     if (copies(call.shape) > 1) return backward_of_copies(dout, call, whole, context);
-    const Tensor dqkv = alone().backward(to_heads(dout, context), whole.call, whole.context);
+    const Tensor dqkv = attention().backward(to_heads(dout, context), whole.call, whole.context);
     return to_tokens(dqkv, call.shape.columns(), context);
   }
 
   Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const override {
-    const Keeps whole = alone().keeps(rows / context.tokens.tokens * cut_.sequence(), part_of(shape), context);
+    const Keeps whole = attention().keeps(rows / context.tokens.tokens * within_.sequence(), part_of(shape), context);
     return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are other tensors
   }
 
-  bool divides_heads() const override { return true; }
+  QueryTokens query_tokens() const override { return {places_, part_.size()}; }
 
  private:
+  const AttentionScheme& attention() const { return attention_ ? *attention_ : alone(); }
+
   // How many ranks share a key head.
-  std::int64_t copies(const AttentionShape& shape) const { return std::max<std::int64_t>(axis_.size() / shape.groups, 1); }
+  std::int64_t copies(const AttentionShape& shape) const { return std::max<std::int64_t>(part_.size() / shape.groups, 1); }
 
   AttentionShape part_of(AttentionShape shape) const {
     shape.queries /= copies(shape);
-    shape.groups = std::max<std::int64_t>(shape.groups / axis_.size(), 1);
-    shape.first_head += shape.heads() * axis_.rank();
+    shape.groups = std::max<std::int64_t>(shape.groups / part_.size(), 1);
+    shape.first_head += shape.heads() * part_.rank();
     return shape;
   }
 
@@ -66,27 +75,30 @@ class Ulysses final : public AttentionScheme {
   Tensor with_copies(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
     const std::int64_t many = copies(shape), rows = qkv.dim(0), queries = shape.queries / many, heads = queries + 2;
     if (many == 1) return qkv;
-    const Tensor y = context.typed({rows, axis_.size() * heads * shape.width}, qkv.dtype(), Category::workspace);
+    const Tensor y = context.typed({rows, part_.size() * heads * shape.width}, qkv.dtype(), Category::workspace);
     const auto temporary = [&](std::int64_t count) {
       return context.typed({rows * count, shape.width}, qkv.dtype(), Category::workspace);
     };
     const Tensor all_queries = temporary(shape.heads()), keys = temporary(2 * shape.groups);
     copy_heads(qkv, {shape.groups, shape.queries + 2, 0, shape.queries, shape.width}, all_queries, false, context.queue);
-    copy_heads(y, {axis_.size(), heads, 0, queries, shape.width}, all_queries, true, context.queue);
+    copy_heads(y, {part_.size(), heads, 0, queries, shape.width}, all_queries, true, context.queue);
     copy_heads(qkv, {shape.groups, shape.queries + 2, shape.queries, 2, shape.width}, keys, false, context.queue);
     for (std::int64_t copy = 0; copy < many; ++copy)
       copy_heads(y, {shape.groups, many * heads, copy * heads + queries, 2, shape.width}, keys, true, context.queue);
     return y;
   }
 
-  // The call as a rank with whole sequences and some heads would make it.
+  // The call as a rank with all tokens of its part and some heads would make it.
   struct Whole {
     Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
-      context.tokens = {
-          .first_sample = outer.tokens.first_sample, .sequence = scheme.cut_.sequence(), .tokens = scheme.cut_.sequence()};
-      if (outer.whole_positions)
-        context.tokens.positions = static_cast<const std::int32_t*>(outer.whole_positions.slice().data);
+      const auto table = [](const Tensor& t) { return t ? static_cast<const std::int32_t*>(t.slice().data) : nullptr; };
+      context.tokens = {.first_sample = outer.tokens.first_sample,
+                        .sequence = outer.tokens.sequence,
+                        .first_token = scheme.places_.front(),
+                        .tokens = scheme.within_.sequence(),
+                        .places = table(outer.query_places),
+                        .positions = table(outer.query_positions)};
       dropout.tokens = context.tokens;
     }
     AttentionShape shape;
@@ -97,6 +109,7 @@ class Ulysses final : public AttentionScheme {
 
   // The gradients of keys go to the place of their group among all groups, so that a reduce-scatter can add them.
   Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, Whole& whole, Context& context) const {
+    require(part_.is_whole(), "only ranks of a whole axis can share key heads");
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
     const AttentionShape &shape = call.shape, &part = whole.shape;
     const std::int64_t all = qkv.dim(0), here = dout.dim(0), samples = samples_of(here, context);
@@ -106,7 +119,7 @@ class Ulysses final : public AttentionScheme {
                  own = workspace({here, shape.key_columns()}, partial);
     clear(sums);
     KeyRows dkeys = keys_alone(sums, shape, samples, cut_.sequence());
-    dkeys.offset += axis_.rank() / copies(shape) * dkeys.group;
+    dkeys.offset += part_.rank() / copies(shape) * dkeys.group;
     const Tensor dqkv = workspace(qkv.shape(), context.compute);
     differentiate(whole_sequences(qkv, part, whole.dropout), to_heads(dout, context), out, lse, dqkv, dkeys, call.keys,
                   whole.context);
@@ -114,7 +127,7 @@ class Ulysses final : public AttentionScheme {
     const Tensor dq = workspace({all * part.heads(), shape.width}, context.compute);
     copy_heads(dqkv, {1, part.queries + 2, 0, part.queries, shape.width}, dq, false, context.queue);
     const Tensor queries = to_tokens(dq.view({all, part.heads() * shape.width}), shape.heads() * shape.width, context);
-    axis_.reduce_scatter(by_rank(sums, cut_, samples, context), own, rows_of_ranks(cut_, samples));
+    part_.axis().reduce_scatter(by_rank(sums, cut_, samples, context), own, rows_of_ranks(cut_, samples));
     const Tensor result = context.tensor({here, shape.columns()});
     copy_heads(result, {shape.groups, shape.queries + 2, 0, shape.queries, shape.width}, queries.view({-1, shape.width}),
                true, context.queue);
@@ -124,43 +137,47 @@ class Ulysses final : public AttentionScheme {
 
   // Rows between ranks, where `from_tokens` says whether a rank sends its own tokens, or its own heads.
   RowsBetween rows(std::int64_t samples, bool from_tokens) const {
-    const std::int64_t ranks = axis_.size();
-    RowsBetween all;
-    for (std::int64_t from = 0; from < ranks; ++from)
-      for (std::int64_t to = 0; to < ranks; ++to) all.push_back(samples * cut_.tokens(from_tokens ? from : to));
-    return all;
+    return part_.between([&](std::int64_t from, std::int64_t to) { return samples * cut_.tokens(from_tokens ? from : to); });
   }
 
-  // [own tokens, all columns] → [all tokens, own columns]. Columns belong to heads in order.
+  // [own tokens, all columns] → [all tokens of the part, own columns]. Columns belong to heads in order.
   Tensor to_heads(const Tensor& x, Context& context) const {
-    const std::int64_t ranks = axis_.size(), columns = x.dim(1) / ranks, samples = samples_of(x.dim(0), context);
+    const std::int64_t ranks = part_.size(), columns = x.dim(1) / ranks, samples = samples_of(x.dim(0), context);
     const Tensor given = context.typed({ranks * x.dim(0), columns}, x.dtype(), Category::workspace);
-    const Tensor taken = context.typed({samples * cut_.sequence(), columns}, x.dtype(), Category::activations);
+    const Tensor taken = context.typed({samples * within_.sequence(), columns}, x.dtype(), Category::activations);
     for (std::int64_t rank = 0; rank < ranks; ++rank)
       copy_heads(x, {1, ranks, rank, 1, columns}, given.narrow(rank * x.dim(0), x.dim(0)), false, context.queue);
-    axis_.all_to_all(given, taken, rows(samples, true));
-    return by_sequence(taken, cut_, samples, context, Category::activations);
+    part_.axis().all_to_all(given, taken, rows(samples, true));
+    return by_sequence(taken, within_, samples, context, Category::activations);
   }
 
-  // [all tokens, own columns] → [own tokens, `columns`]
+  // [all tokens of the part, own columns] → [own tokens, `columns`]
   Tensor to_tokens(const Tensor& x, std::int64_t columns, Context& context) const {
-    const std::int64_t ranks = axis_.size(), here = context.targets.dim(0), samples = samples_of(here, context);
+    const std::int64_t ranks = part_.size(), here = context.targets.dim(0), samples = samples_of(here, context);
     const Tensor taken = context.typed({ranks * here, x.dim(1)}, x.dtype(), Category::workspace);
-    axis_.all_to_all(by_rank(x, cut_, samples, context), taken, rows(samples, false));
+    part_.axis().all_to_all(by_rank(x, within_, samples, context), taken, rows(samples, false));
     const Tensor y = context.tensor({here, columns});
     for (std::int64_t rank = 0; rank < ranks; ++rank)
       copy_heads(y, {1, ranks, rank, 1, x.dim(1)}, taken.narrow(rank * here, here), true, context.queue);
     return y;
   }
 
-  Axis& axis_;
-  const TokenCut& cut_;
+  AxisParts part_;                              // the ranks of a part exchange heads for tokens
+  const TokenCut& cut_;                         // among all ranks
+  TokenCut within_;                             // of the part's tokens among its ranks
+  std::vector<std::int64_t> places_;            // of the part's tokens
+  std::unique_ptr<AttentionScheme> attention_;  // connects ranks of different parts; empty: there is one part
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionScheme> ulysses_context(Axis& axis, const TokenCut& cut) {
-  return std::make_unique<Ulysses>(axis, cut);
+std::unique_ptr<AttentionScheme> ulysses_around(std::unique_ptr<AttentionScheme> attention, const AxisParts& parts,
+                                                const TokenCut& cut) {
+  return std::make_unique<Ulysses>(parts, cut, std::move(attention));
+}
+
+std::unique_ptr<AttentionScheme> ulysses_context(const AxisParts& whole, const TokenCut& cut) {
+  return ulysses_around(nullptr, whole, cut);
 }
 
 }  // namespace chorale

@@ -64,8 +64,18 @@ TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and z
 //   ring      the same: in a turn, a rank passes on all shares but that of its successor; of gradients, all but its own
 //   ulysses   gives its tokens of other ranks' heads, and then other ranks' tokens of its heads; backward likewise.
 //             If ranks share key heads, each gets copies of h_kv / groups, and the gradients of keys are reduce-scattered
-std::int64_t elements_sent(const std::string& scheme, const TokenCut& cut, std::int64_t rank, std::int64_t h,
+//
+// ulysses-ring does as ulysses among `inner` adjacent ranks, and then as ring with a part of the heads. Among all ranks it
+// is ulysses.
+std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCut& cut, std::int64_t rank, std::int64_t h,
                            std::int64_t h_kv, std::int64_t groups) {
+  if (scheme == "ulysses-ring" && inner > 0 && inner < cut.ranks()) {
+    std::vector<std::int64_t> part_of;
+    for (std::int64_t other = 0; other < cut.ranks(); ++other) part_of.push_back(other / inner);
+    return elements_sent("ulysses", 0, cut.within(part_of, rank / inner), rank % inner, h, h_kv, groups) +
+           elements_sent("ring", 0, cut.joined(part_of), rank / inner, h / inner, h_kv / inner, groups / inner);
+  }
+  if (scheme == "ulysses-ring") scheme = "ulysses";
   const std::int64_t s = cut.sequence(), c = cut.ranks(), own = cut.tokens(rank), next = cut.tokens((rank + 1) % c);
   if (scheme == "ulysses" && c > groups)
     return own * (c - 1) * (2 * h / c + 2 * h_kv / groups) + (s - own) * (2 * h / c + 2 * h_kv);
@@ -73,11 +83,21 @@ std::int64_t elements_sent(const std::string& scheme, const TokenCut& cut, std::
   return 2 * h_kv * (2 * (s - next) + s - own);
 }
 
+// Each scheme, and those with levels also with two ranks in a group.
+std::vector<std::pair<std::string, std::int64_t>> named_and_inner() {
+  std::vector<std::pair<std::string, std::int64_t>> all;
+  for (const ContextScheme& scheme : context_schemes()) {
+    all.emplace_back(scheme.name, 0);
+    if (scheme.has_levels) all.emplace_back(scheme.name, 2);
+  }
+  return all;
+}
+
 TEST_CASE("the elements that each scheme sends equal the closed forms, also with unequal shares") {
-  for (const ContextScheme& scheme : context_schemes())
+  for (const auto& [name, inner] : named_and_inner())
     for (const auto& [sequence, groups] : {std::pair{64, 8}, {41, 8}, {41, 2}})
       for (const char* word : {"dp1.cp2", "dp1.cp4", "dp1.tp2.cp2", "dp1.tp2.cp4", "dp2.cp2"}) {
-        INFO(scheme.name << ", " << sequence << " tokens, " << groups << " groups, " << word);
+        INFO(name << ", inner " << inner << ", " << sequence << " tokens, " << groups << " groups, " << word);
         const Layout layout = parse_layout(word, 0);
         PlanRequest request{.options = test::options_for("fast", layout),
                             .layout = layout,
@@ -86,7 +106,8 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
         ModelShape& shape = request.options.shape;
         shape.sequence = sequence;
         shape.heads = 16, shape.groups = groups, shape.width = 64;
-        request.options.context.scheme = scheme.name;
+        request.options.context.scheme = name, request.options.context.inner = inner;
+        if (inner > groups / layout.shards()) continue;
         const TokenCut cut(sequence, layout.context_ranks(), request.options.context.cut);
         const std::int64_t samples = request.options.global_batch / layout.replicas();
         for (int rank = 0; rank < static_cast<int>(layout.ranks()); ++rank) {
@@ -97,7 +118,7 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
           const std::int64_t sent =
               bytes(Collective::all_gather) + bytes(Collective::reduce_scatter) + bytes(Collective::all_to_all);
           const std::int64_t place = coordinates_of(layout, rank)[row_of(all_axes(), "cp")];
-          CHECK(sent == elements_sent(scheme.name, cut, place, shape.heads * shape.head_width() / layout.shards(),
+          CHECK(sent == elements_sent(name, inner, cut, place, shape.heads * shape.head_width() / layout.shards(),
                                       shape.groups * shape.head_width() / layout.shards(), shape.groups / layout.shards()) *
                             samples * shape.layers * static_cast<std::int64_t>(size_of(request.options.compute)));
         }

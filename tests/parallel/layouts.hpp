@@ -135,14 +135,17 @@ inline std::string difference(const Seen& one, const Seen& many) {
   return "";
 }
 
-// Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns what is wrong, or "".
+// Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns what is wrong, or "". The
+// ranks pretend to be on these hosts (Problem::hosts).
 template <class Body>
-std::string on_thread_mesh(const Layout& layout, Body body) {
+std::string on_thread_mesh(const Layout& layout, Body body, const std::vector<int>& hosts = {}) {
   const int ranks = static_cast<int>(layout.ranks());
   ThreadWorld world(ranks);
   return on_threads(ranks, [&](ThreadRank& me) {
     SystemClock clock;
-    const Worlds worlds(open_world(world.transport(me.rank()), clock));
+    Communicator placed = open_world(world.transport(me.rank()), clock);
+    placed.pretend_hosts(hosts);
+    const Worlds worlds(std::move(placed));
     const std::string trouble = body(Mesh(layout, worlds, {}), worlds.memory());
     me.check(trouble.empty(), "{}", trouble);
   });

@@ -81,6 +81,27 @@ TEST_CASE("measured calls and bytes of every scheme and cut of context paralleli
       }
 }
 
+TEST_CASE("measured calls and bytes of context parallelism on two levels equal the plan", "[threads]") {
+  for (const std::int64_t sequence : {64, 41})
+    for (const CutRow& cut : token_cuts())
+      for (const auto& [word, inner, hosts] : {std::tuple{"dp1.cp4", 2, std::vector<int>{}},
+                                               {"dp1.cp4", 0, {0, 0, 1, 1}},
+                                               {"dp1.cp4", 0, {0, 1, 1, 0}},
+                                               {"dp1.tp2.cp4", 2, {0, 0, 0, 0, 1, 1, 1, 1}},
+                                               {"dp1.pp2.cp4.zb-h1", 2, {}},
+                                               {"dp2.cp2.z3", 0, {0, 1, 0, 1}}}) {
+        INFO(sequence << " tokens, " << cut.name << ", inner " << inner);
+        PlanRequest request = request_for(parse_layout(word, 0), "ring");
+        request.options.shape.heads = 12, request.options.shape.groups = 4, request.options.shape.sequence = sequence;
+        request.options.context = {"ulysses-ring", cut.name, inner};
+        request.hosts = hosts;
+        for (const bool packed : {false, true}) {
+          request.options.packed = packed;
+          planned_is_measured(request);
+        }
+      }
+}
+
 // All tokens of read_nothing are equal, so some experts get many rows and others few. Plans assume balanced routing.
 TEST_CASE("without a capacity, measured calls and bytes of experts equal the plan, whatever the routing", "[threads]") {
   for (const int world : {1, 2, 4})

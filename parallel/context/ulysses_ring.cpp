@@ -1,0 +1,54 @@
+// Context parallelism on two levels (USP: Fang & Zhao 2024; LoongTrain: Gu et al. 2024). The u ranks of a host exchange
+// heads for tokens, as in ulysses.cpp. Each rank then has the host's tokens of its heads. For these heads, keys and values
+// go round in a ring of r ranks, one on each host, as in ring.cpp.
+//
+//                 host 0              host 1
+//   tokens        rank 0   rank 1     rank 2   rank 3      u = 2, r = 2
+//                   └ heads ┘           └ heads ┘          all_to_all within a host
+//   keys            0 ◀─────────────────▶ 2                a ring of the first heads
+//                            1 ◀─────────────────▶ 3       a ring of the last heads
+//
+// Only the rings cross hosts, and while their messages travel, ranks compute. With widths h of all query heads and h_kv of
+// all key heads, b samples and even shares, a rank sends per layer, in a step:
+//
+//   within a host     2·(2h + 2h_kv)·b·(s/c)·(u−1)/u     as ulysses in a host
+//   across hosts      6·h_kv/u·b·s·(r−1)/r               as a ring of r ranks with h_kv/u: keys twice, gradients once
+//
+// Of ulysses alone, 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r cross hosts. So across hosts this scheme sends less if
+// r < ⅔(1 + h/h_kv). The key heads need only divide among u ranks, not c. A rank keeps as much as under ulysses. Partial
+// results are merged as in ring.cpp, so exact numerics refuses this scheme.
+//
+// The tokens of a host are those of its ranks. Under zigzag, adjacent ranks have adjacent chunks, so hosts have equal work.
+#include <algorithm>
+
+#include "parallel/context/context.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+AxisParts inner_parts(Axis& axis, std::int64_t inner) {
+  std::vector<std::int64_t> host_of(axis.hosts().begin(), axis.hosts().end()), by_count;
+  host_of.resize(static_cast<std::size_t>(axis.size()));  // hosts() is empty if there is one host
+  std::vector<std::int64_t> counts;                       // of each host
+  for (std::int64_t host = 0; host <= std::ranges::max(host_of); ++host) counts.push_back(std::ranges::count(host_of, host));
+  const bool even = std::ranges::adjacent_find(counts, std::ranges::not_equal_to{}) == counts.end();
+  if (even && (inner == 0 || inner == counts.front())) return {axis, host_of};
+  if (inner == 0) {
+    std::vector<std::string> words;
+    for (const std::int64_t count : counts) words.push_back(std::to_string(count));
+    usage_error("the hosts have unequal numbers of context ranks, so ulysses-ring has no ring of hosts",
+                fmt::format("the {} ranks of a sequence are on hosts with {} of them", axis.size(), join(words, ", ")),
+                "place equally many on each host, give --context-inner, or use --context-scheme ring");
+  }
+  for (std::int64_t rank = 0; rank < axis.size(); ++rank) by_count.push_back(rank / inner);
+  return {axis, by_count};
+}
+
+std::unique_ptr<AttentionScheme> ulysses_ring_context(const AxisParts& hosts, const TokenCut& cut) {
+  if (hosts.is_whole()) return ulysses_context(hosts, cut);
+  if (hosts.size() == 1) return ring_context(hosts.axis(), cut);
+  return ulysses_around(ring_context(hosts.across(), cut.joined(hosts.part_of())), hosts, cut);
+}
+
+}  // namespace chorale
