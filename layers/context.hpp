@@ -52,8 +52,8 @@ struct Context {
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
   // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
-  AttentionWork* attention_work = nullptr;                     // null: not measured
-  const SequenceRows* sequences = &SequenceRows::alone();      // connects them for other layers
+  AttentionWork* attention_work = nullptr;                 // null: not measured
+  const SequenceRows* sequences = &SequenceRows::alone();  // connects them for other layers
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward

@@ -111,7 +111,8 @@ Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   const auto sum = start_sum(partial, places, counts, experts_.input_gradient_site(), context);
 
   const Tensor dlogits = context.typed(logits.shape(), logits.dtype(), Category::workspace);
-  routing_gradient(logits, rule_of_tokens(rule(context), of_sequences, context), chosen, places, dweights, context.loss_scale, dlogits, context.queue);
+  routing_gradient(logits, rule_of_tokens(rule(context), of_sequences, context), chosen, places, dweights,
+                   context.loss_scale, dlogits, context.queue);
   context.look("router input gradient", name_, dlogits);
   const Tensor dx_of_router = from_logits(rows_here(dlogits, context), context);
   if (shared) add_residual(shared, nullptr, Dropout{}, dx_of_router, dx_of_router, context.queue);

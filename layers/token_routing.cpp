@@ -36,7 +36,8 @@ RoutingRule rule_of_tokens(RoutingRule rule, const Tensor& counts, const Context
 TokenRouting route_tokens(const Tensor& logits, RoutingRule rule, std::span<const std::int32_t> forced, Context& context) {
   const SequenceRows& rows = *context.sequences;
   const Leaves leaves = context.cache ? Leaves(logits.dim(0)) : context.leaves();
-  const auto routed = [&](const Tensor& all, const RoutingRule& by, const Leaves& of, std::span<const std::int32_t> choices) {
+  const auto routed = [&](const Tensor& all, const RoutingRule& by, const Leaves& of,
+                          std::span<const std::int32_t> choices) {
     return route(all, by, of, context.memory, context.queue, choices);
   };
   if (needs_sequences(rule, context)) {

@@ -65,31 +65,34 @@ std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, 
   return experts;
 }
 
+std::vector<char> ExpertsByHost::hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k,
+                                                 std::int64_t each) const {
+  const std::size_t hosts = ranks_of_.size();
+  std::vector<char> goes(experts.size() / at(k) * hosts, 0);
+  for (std::size_t i = 0; i < experts.size(); ++i)
+    if (experts[i] >= 0) goes[i / at(k) * hosts + host_of(experts[i] / each)] = 1;
+  return goes;
+}
+
+std::vector<std::int64_t> ExpertsByHost::numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                                    const Context& context) const {
+  std::vector<std::int64_t> numbers = counts_of(source, home, routing, context), going(ranks_of_.size());
+  const std::vector<char> goes =
+      hosts_of_tokens(experts_of_tokens(source, routing), routing.places.dim(1), home.experts / axis_.size());
+  for (std::size_t i = 0; i < goes.size(); ++i) going[i % going.size()] += goes[i];
+  numbers.insert(numbers.end(), going.begin(), going.end());
+  return numbers;
+}
+
 ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, Context& context) const {
   const std::int64_t ranks = axis_.size(), me = axis_.rank(), each = home.experts / ranks, k = routing.places.dim(1);
   const std::int64_t tokens = routing.places.dim(0), hosts = std::ssize(ranks_of_);
   const std::vector<std::int32_t> experts = experts_of_tokens(me, routing);
   const auto host_of_expert = [&](std::int64_t expert) { return host_of(expert / each); };
-
-  // Whether a token has experts on a host, [tokens, hosts].
-  const auto goes_to = [&](const std::vector<std::int32_t>& of_tokens) {
-    std::vector<char> goes(of_tokens.size() / at(k) * at(hosts), 0);
-    for (std::size_t i = 0; i < of_tokens.size(); ++i)
-      if (of_tokens[i] >= 0) goes[i / at(k) * at(hosts) + host_of_expert(of_tokens[i])] = 1;
-    return goes;
-  };
-  const std::vector<char> goes = goes_to(experts);
-  // Every rank tells all others its counts, and how many of its tokens have experts on each host.
+  const std::vector<char> goes = hosts_of_tokens(experts, k, each);
   const std::int64_t most = most_leaves(home, routing, context);
-  const std::vector<std::int64_t> all = of_all_ranks(
-      [&](std::int64_t source) {
-        std::vector<std::int64_t> numbers = counts_of(source, home, routing, context), going(at(hosts));
-        const std::vector<char> theirs = source == me ? goes : goes_to(experts_of_tokens(source, routing));
-        for (std::size_t i = 0; i < theirs.size(); ++i) going[i % at(hosts)] += theirs[i];
-        numbers.insert(numbers.end(), going.begin(), going.end());
-        return numbers;
-      },
-      context);
+  const std::vector<std::int64_t> all =
+      of_all_ranks([&](std::int64_t source) { return numbers_of(source, home, routing, context); }, context);
   const std::size_t numbers = all.size() / at(ranks), counts = numbers - at(hosts);
   const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * numbers, numbers); };
   ExpertRows here = rows_here(all, home.experts, most);

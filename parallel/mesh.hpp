@@ -95,7 +95,7 @@ class Mesh {
   Axis& context() const { return *context_; }    // divides the tokens of a sequence
   // The rank along context() of each rank along an axis, which is a row of the table of axes.
   std::vector<std::int64_t> context_ranks_along(std::size_t row) const;
-  Axis& ends() const { return *ends_; }          // the stages of end_stages(); on other stages, a group of size 1
+  Axis& ends() const { return *ends_; }  // the stages of end_stages(); on other stages, a group of size 1
   Axis& world() const { return *world_; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
   CommunicationTime& time() const { return *time_; }  // this rank's communication time, on all axes together

@@ -346,7 +346,8 @@ TEST_CASE("routing: tensors that do not fit are refused") {
   RoutingRule biased = rule, balanced = rule;
   biased.bias = desk.random({8}, DType::f32), balanced.counts = desk.random({4}, DType::f32);
   CHECK_THROWS_WITH(route(logits, biased, 2, desk.allocator, {}), says("need that many elements of f32, got [8] of f32"));
-  CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}), says("of i64 for equal parts of 8 tokens, got [4] of f32"));
+  CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}),
+                    says("of i64 for equal parts of 8 tokens, got [4] of f32"));
 }
 
 TEST_CASE("how fast routing is", "[!benchmark]") {

@@ -192,7 +192,8 @@ TEST_CASE("ranks that divide both sequences and experts have the bits of one ran
       return options;
     };
     const test::Seen expected = test::train_alone(options_of({}));
-    for (const char* word : {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp3.ep6.z1", "dp1.tp2.cp2", "dp1.pp2.cp2.ep2", "dp1.cp3.z3"}) {
+    for (const char* word :
+         {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp3.ep6.z1", "dp1.tp2.cp2", "dp1.pp2.cp2.ep2", "dp1.cp3.z3"}) {
       const Layout layout = parse_layout(word, 0);
       INFO(name << ", " << word);
       REQUIRE(test::fits(options_of(layout), layout));

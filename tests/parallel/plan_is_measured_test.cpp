@@ -127,7 +127,8 @@ TEST_CASE("with a forced routing, measured calls and bytes of divided experts eq
 
 // 19 tokens have leaves of 2, the last of 1, so three ranks have unequal numbers of tokens and leaves.
 TEST_CASE("with a forced routing, ranks that divide sequences and experts send and keep what is planned", "[threads]") {
-  for (const char* word : {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp2.ep4.z1", "dp2.cp3.ep2", "dp1.tp2.cp2.ep2", "dp1.pp2.cp2.ep2"})
+  for (const char* word :
+       {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp2.ep4.z1", "dp2.cp3.ep2", "dp1.tp2.cp2.ep2", "dp1.pp2.cp2.ep2"})
     for (const char* routing : {"balanced", "uniform", "zipf", "one"})
       for (const bool by_host : {false, true}) {
         INFO(routing << (by_host ? ", by host" : ""));
@@ -142,7 +143,8 @@ TEST_CASE("with a forced routing, ranks that divide sequences and experts send a
       }
 }
 
-TEST_CASE("ranks that divide sequences and drop tokens send what is planned, and keep at most what is declared", "[threads]") {
+TEST_CASE("ranks that divide sequences and drop tokens send what is planned, and keep at most what is declared",
+          "[threads]") {
   for (const char* word : {"dp1.cp2", "dp1.cp2.ep2", "dp1.cp3.ep3.z2", "dp1.tp2.cp2.ep2"}) {
     PlanRequest request = request_for(parse_layout(word, 0), "ring");
     request.options.shape.sequence = 19;

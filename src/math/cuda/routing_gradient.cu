@@ -18,7 +18,7 @@ constexpr int threads = 256;
 
 // counts [parts, E] += the choices; a part has `choices` of them.
 __global__ void add_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
-                              std::int64_t* counts) {
+                            std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
 }
@@ -67,8 +67,8 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
   }
   visit_logits(logits, [&]<class T>(Type<T>) {
     launch(gradient_of_tokens<T>, grid_of_tokens<T>(token_rule, tokens), queue, token_rule, data<T>(logits),
-           data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts,
-           tokens_of_counts, factor, tokens, data<T>(dlogits));
+           data<std::int32_t>(chosen), data<std::int32_t>(places), data<T>(dweights), counts, tokens_of_counts, factor,
+           tokens, data<T>(dlogits));
   });
 }
 

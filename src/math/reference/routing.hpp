@@ -131,8 +131,8 @@ inline double router_losses(const Numbers& logits, const Choices& chosen, const 
       double sum = 0;
       for (const std::int64_t n : rule.counts.values<std::int64_t>()) sum += static_cast<double>(n);
       for (std::size_t e = 0; e < experts; ++e)
-        shares[e] = sum > 0 ? static_cast<double>(rule.counts.values<std::int64_t>()[e]) / sum
-                            : 1.0 / static_cast<double>(experts);
+        shares[e] =
+            sum > 0 ? static_cast<double>(rule.counts.values<std::int64_t>()[e]) / sum : 1.0 / static_cast<double>(experts);
     }
     for (std::size_t e = 0; e < experts; ++e) loss += rule.balance * static_cast<double>(s * experts) * shares[e] * means[e];
   }
