@@ -48,8 +48,8 @@ class ExpertExchange {
   virtual ~ExpertExchange() = default;
 
   // Takes the counts of this rank's micro-batch for all experts. Returns those of this rank's experts, over the micro-
-  // batches of all source ranks. In a plan (phantom tensors) the counts at home are balanced, and equal on all ranks.
-  // `routing` is that of this rank's micro-batch.
+  // batches of all source ranks. `routing` is that of this rank's micro-batch. In a plan (phantom tensors) the counts of all
+  // ranks follow from routing.planned.
   virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
   // The rows of x that the experts of this rank take, by take_rows (src/math/slots.hpp). `weights` may be null. `home` and
   // `here` are the counts of both sides.

@@ -24,7 +24,7 @@ void plan(Routing& routing, std::vector<std::int32_t> of_sequence, const Routing
 }  // namespace
 
 bool counts_sequences(const RoutingRule& rule, const Context& context) {
-  return divided(context) && rule.balance > 0 && !rule.counts;
+  return divided(context) && context.tape && rule.balance > 0 && !rule.counts;
 }
 
 RoutingRule rule_of_tokens(RoutingRule rule, const Tensor& counts, const Context& context) {

@@ -3,9 +3,9 @@
 //
 //   logits here ── whole ──▶ logits of sequences ── route ──▶ routing of sequences ── own ──▶ routing here
 //
-// Only a capacity and a balance loss by sequence need the rest. Then a rank sends the logits of its tokens to all others
-// once per forward pass: E numbers a token, where attention sends hundreds. Without them, the choices of a token depend on
-// its own logits only, and nothing is sent.
+// A capacity needs the rest, and so does a balance loss by sequence if a backward pass follows. Then a rank sends the logits
+// of its tokens to all others: E numbers a token, where attention sends hundreds. Otherwise nothing is sent, because the
+// choices of a token depend on its own logits only.
 #pragma once
 #include <span>
 

@@ -77,8 +77,8 @@ std::vector<std::int32_t> ExpertParallel::planned_choices(std::int64_t source, c
   return choices_at(routing.planned, places_[static_cast<std::size_t>(source)], routing.places.dim(1));
 }
 
-std::vector<std::int64_t> ExpertParallel::counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
-                                                    const Context& context) const {
+std::vector<std::int64_t> ExpertParallel::padded_counts_of(std::int64_t source, const ExpertRows& home,
+                                                           const Routing& routing, const Context& context) const {
   if (places_.empty()) return home.counts;
   std::vector<std::int64_t> counts = home.counts;
   if (routing.places.phantom()) {
@@ -112,7 +112,7 @@ ExpertRows ExpertParallel::rows_here(const std::vector<std::int64_t>& all, std::
 }
 
 ExpertRows ExpertParallel::here(const ExpertRows& home, const Routing& routing, Context& context) const {
-  const auto counts = [&](std::int64_t source) { return counts_of(source, home, routing, context); };
+  const auto counts = [&](std::int64_t source) { return padded_counts_of(source, home, routing, context); };
   return rows_here(of_all_ranks(counts, context), home.experts, most_leaves(home, routing, context));
 }
 

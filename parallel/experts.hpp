@@ -54,8 +54,8 @@ class ExpertParallel : public ExpertExchange {
   using NumbersOf = std::function<std::vector<std::int64_t>(std::int64_t source)>;
   std::vector<std::int64_t> of_all_ranks(const NumbersOf& numbers_of, Context& context) const;
   // A rank's counts at home, [experts, leaves], where `leaves` is that of the rank with most.
-  std::vector<std::int64_t> counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
-                                      const Context& context) const;
+  std::vector<std::int64_t> padded_counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                             const Context& context) const;
   std::int64_t most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const;
   // In a plan: the choices of a rank in each of its sequences.
   std::vector<std::int32_t> planned_choices(std::int64_t source, const Routing& routing) const;

@@ -49,12 +49,13 @@ std::vector<std::int64_t> ExpertsByHost::sources_of(std::int64_t rank) const {
   return sources;
 }
 
-std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, const Routing& routing) const {
+std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, const Routing& routing,
+                                                           const Context& context) const {
   std::vector<std::int32_t> experts;
   if (routing.places.phantom()) {  // every sequence has the same choices
     const std::vector<std::int32_t> of_one = planned_choices(source, routing);
-    const std::int64_t samples = routing.places.count() / std::ssize(planned_choices(axis_.rank(), routing));
-    for (std::int64_t sample = 0; sample < samples; ++sample) experts.insert(experts.end(), of_one.begin(), of_one.end());
+    for (std::int64_t sample = 0; sample < routing.places.dim(0) / context.tokens.tokens; ++sample)
+      experts.insert(experts.end(), of_one.begin(), of_one.end());
     return experts;
   }
   with_values<std::int32_t>(routing.chosen, Use::read, [&](auto chosen) { experts.assign(chosen.begin(), chosen.end()); });
@@ -76,9 +77,9 @@ std::vector<char> ExpertsByHost::hosts_of_tokens(const std::vector<std::int32_t>
 
 std::vector<std::int64_t> ExpertsByHost::numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                                     const Context& context) const {
-  std::vector<std::int64_t> numbers = counts_of(source, home, routing, context), going(ranks_of_.size());
+  std::vector<std::int64_t> numbers = padded_counts_of(source, home, routing, context), going(ranks_of_.size());
   const std::vector<char> goes =
-      hosts_of_tokens(experts_of_tokens(source, routing), routing.places.dim(1), home.experts / axis_.size());
+      hosts_of_tokens(experts_of_tokens(source, routing, context), routing.places.dim(1), home.experts / axis_.size());
   for (std::size_t i = 0; i < goes.size(); ++i) going[i % going.size()] += goes[i];
   numbers.insert(numbers.end(), going.begin(), going.end());
   return numbers;
@@ -87,7 +88,7 @@ std::vector<std::int64_t> ExpertsByHost::numbers_of(std::int64_t source, const E
 ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, Context& context) const {
   const std::int64_t ranks = axis_.size(), me = axis_.rank(), each = home.experts / ranks, k = routing.places.dim(1);
   const std::int64_t tokens = routing.places.dim(0), hosts = std::ssize(ranks_of_);
-  const std::vector<std::int32_t> experts = experts_of_tokens(me, routing);
+  const std::vector<std::int32_t> experts = experts_of_tokens(me, routing, context);
   const auto host_of_expert = [&](std::int64_t expert) { return host_of(expert / each); };
   const std::vector<char> goes = hosts_of_tokens(experts, k, each);
   const std::int64_t most = most_leaves(home, routing, context);

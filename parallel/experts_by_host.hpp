@@ -37,7 +37,7 @@ class ExpertsByHost final : public ExpertParallel {
  private:
   // The experts [tokens, k] that get a row of each of a rank's tokens; −1 where the choice was dropped. Of other ranks, only
   // a plan knows them.
-  std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing) const;
+  std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing, const Context& context) const;
   // Whether each token has some of its k experts on each host, [tokens, hosts]; a rank has `each` experts.
   std::vector<char> hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k, std::int64_t each) const;
   // What every rank tells all others: its counts, and how many of its tokens have experts on each host.

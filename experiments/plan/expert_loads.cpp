@@ -30,16 +30,17 @@ std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape
 std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch) {
   const std::int64_t ranks = layout.expert_ranks();
   if (shape.experts.count == 0 || ranks == 1 || shape.experts.forced()) return "";
-  // Ranks that divide a sequence together send the rows of one.
-  const std::int64_t sources = std::max<std::int64_t>(ranks / layout.context_ranks(), 1);
+  // Ranks that divide a sequence together send the rows of one; fewer of them send a part of it.
+  const std::int64_t divide = layout.context_ranks(), sequences = std::max<std::int64_t>(ranks / divide, 1);
+  const auto part = [&](std::int64_t whole) { return (whole * std::min(ranks, divide) + divide - 1) / divide; };
   const auto rows = [&](ForcedRouting routing) {
-    return sources * micro_batch * most_from_a_sequence(routing, shape, ranks);
+    return sequences * micro_batch * part(most_from_a_sequence(routing, shape, ranks));
   };
   return fmt::format(
       "experts of the fullest rank take {} rows of a micro-batch if the routing is balanced, as this plan assumes; {} under "
       "--routing zipf; at most {}",
       rows(ForcedRouting::balanced), rows(ForcedRouting::zipf),
-      sources * rule_of(shape).most_rows(micro_batch, shape.sequence, shape.experts.count / ranks));
+      sequences * rule_of(shape).most_rows(micro_batch, part(shape.sequence), shape.experts.count / ranks));
 }
 
 }  // namespace chorale::plan

@@ -14,7 +14,7 @@
 //   within a host     2·(2h + 2h_kv)·b·(s/c)·(u−1)/u     as ulysses in a host
 //   across hosts      6·h_kv/u·b·s·(r−1)/r               as a ring of r ranks with h_kv/u: keys twice, gradients once
 //
-// Of ulysses alone, 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r cross hosts. So across hosts this scheme sends less if
+// Plain ulysses sends 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r across hosts. So across hosts this scheme sends less if
 // r < ⅔(1 + h/h_kv). The key heads need only divide among u ranks, not c. A rank keeps as much as under ulysses. Partial
 // results are merged as in ring.cpp, so exact numerics refuses this scheme.
 //
@@ -28,7 +28,7 @@
 namespace chorale {
 
 AxisParts inner_parts(Axis& axis, std::int64_t inner) {
-  std::vector<std::int64_t> host_of(axis.hosts().begin(), axis.hosts().end()), by_count;
+  std::vector<std::int64_t> host_of(axis.hosts().begin(), axis.hosts().end());
   host_of.resize(static_cast<std::size_t>(axis.size()));  // hosts() is empty if there is one host
   std::vector<std::int64_t> counts;                       // of each host
   for (std::int64_t host = 0; host <= std::ranges::max(host_of); ++host) counts.push_back(std::ranges::count(host_of, host));
@@ -39,8 +39,9 @@ AxisParts inner_parts(Axis& axis, std::int64_t inner) {
     for (const std::int64_t count : counts) words.push_back(std::to_string(count));
     usage_error("the hosts have unequal numbers of context ranks, so ulysses-ring has no ring of hosts",
                 fmt::format("the {} ranks of a sequence are on hosts with {} of them", axis.size(), join(words, ", ")),
-                "place equally many on each host, give --context-inner, or use --context-scheme ring");
+                "place equally many on each host, take another --order, give --context-inner, or use --context-scheme ring");
   }
+  std::vector<std::int64_t> by_count;
   for (std::int64_t rank = 0; rank < axis.size(); ++rank) by_count.push_back(rank / inner);
   return {axis, by_count};
 }

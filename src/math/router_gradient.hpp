@@ -20,8 +20,8 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
   team.sync();
 }
 
-// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices of the token's
-// sequence, or of the previous step, fell on each expert. Null without a balance loss.
+// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices
+// fell on each expert, to take f_e from (RoutingRule::counts). Null without a balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:

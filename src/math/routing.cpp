@@ -98,7 +98,7 @@ void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
           "biases of {} experts need that many elements of f32, got {} of {}", rule.experts, to_string(rule.bias.shape()),
           name_of(rule.bias.dtype()));
   require(!rule.counts || (rule.counts.dtype() == DType::i64 && rule.counts.count() % rule.experts == 0 &&
-                           logits.dim(0) % std::max<std::int64_t>(rule.counts.count() / rule.experts, 1) == 0),
+                           rule.counts.count() > 0 && logits.dim(0) % (rule.counts.count() / rule.experts) == 0),
           "counts of {} experts need rows of that many elements of i64 for equal parts of {} tokens, got {} of {}",
           rule.experts, logits.dim(0), to_string(rule.counts.shape()), name_of(rule.counts.dtype()));
   require((rule.capacity == 0 && rule.balance == 0) || (rule.sequence > 0 && logits.dim(0) % rule.sequence == 0),

@@ -62,8 +62,8 @@ struct RoutingRule {
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
   Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: none
-  // i64 [n,E]: for each n-th of the tokens, how many choices fell on each expert, to take f_e from. Empty: those of the
-  // tokens' own sequences.
+  // i64 [n,E], to take f_e from: if the tokens are n equal parts, how many choices fell on each expert for each part. Empty:
+  // the choices of the tokens' own sequences count.
   Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
@@ -94,7 +94,7 @@ Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leave
 // Numbers the rows of a routing whose places are negative where dropped. Sets the other places, the counts and the drops.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
-// counts [n,E] i64: the choices of each n-th of the tokens by expert, before drops.
+// counts [n,E] i64: how many choices of each of n equal parts of the tokens fell on each expert, before drops.
 void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue);
 
 // The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is

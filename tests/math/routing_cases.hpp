@@ -66,6 +66,11 @@ inline std::vector<Case> with_balance(std::vector<Case> all) {
   return all;
 }
 
+inline std::vector<std::int32_t> integers(const Tensor& tensor) {
+  const auto values = tensor.values<std::int32_t>();
+  return {values.begin(), values.end()};
+}
+
 inline std::string text_of(const Case& c) {
   return fmt::format("score {}, {} of {} experts, {} of {} groups, capacity {}, {} tokens in sequences of {}{}",
                      static_cast<int>(c.rule.score), c.rule.chosen, c.rule.experts, c.rule.groups_chosen, c.rule.groups,

@@ -14,11 +14,6 @@ reference::Numbers row_of(const reference::Numbers& table, std::int64_t row, std
   return {table.begin() + row * width, table.begin() + (row + 1) * width};
 }
 
-reference::Choices integers(const Tensor& tensor) {
-  const auto values = tensor.values<std::int32_t>();
-  return {values.begin(), values.end()};
-}
-
 // The reference's routing of all tokens. `weights` are those before drops.
 struct Wanted {
   reference::Choices chosen, places;

@@ -117,7 +117,7 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
   }
 }
 
-// Of a rank's bytes in a step, per layer and sample, in elements. N is what its host has of s tokens.
+// The part of a rank's bytes that crosses hosts, per step, layer and sample, in elements. Its host has N of s tokens.
 //
 //   ulysses        it gives its tokens of the heads of other hosts' ranks, and their tokens of its heads; backward likewise
 //   ulysses-ring   as a ring of hosts would with h_kv/u; nothing else crosses

@@ -75,6 +75,32 @@ TEST_CASE("device: routings and their gradients match the host's", "[gpu]") {
     }
 }
 
+TEST_CASE("device: counts of choices, gradients by them and numbers of rows match the host's", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  for (const Case& c : cases_of_device()) {
+    INFO(text_of(c));
+    Desk desk;
+    const Tensor logits = desk.random({c.tokens, c.rule.experts}, DType::f32, 4);
+    const Tensor dweights = desk.random({c.tokens, c.rule.chosen}, DType::f32);
+    const Tensor counts = desk.empty({c.tokens / c.rule.sequence, c.rule.experts}, DType::i64);
+    Routing routing = route(logits, c.rule, c.leaf, desk.allocator, {});
+    gpu.compare({routing.chosen, counts, logits, routing.places, dweights}, 0, [&](const auto& t, const Queue& queue) {
+      count_choices(t[0], t[1], queue);
+      RoutingRule rule = queue.device ? sent(gpu, c.rule) : c.rule;
+      rule.counts = t[1];
+      routing_gradient(t[2], rule, t[0], t[3], t[4], 0.7, t[2], queue);
+    });
+    for (std::int64_t i = 0; i < routing.places.count(); i += 3) put(routing.places, i, -1);  // more drops
+    Routing there{gpu.sent(routing.chosen), gpu.sent(routing.weights), gpu.sent(routing.places), {}, {}};
+    number_rows(c.rule, c.leaf, routing, {});
+    number_rows(c.rule, c.leaf, there, gpu.queue());
+    CHECK(there.counts == routing.counts);
+    CHECK(there.dropped == routing.dropped);
+    CHECK(same_numbers(gpu.fetched(desk, there.places), routing.places));
+  }
+}
+
 TEST_CASE("device: forced routings match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
