@@ -28,6 +28,7 @@ struct ChoiceCounts;    // layers/choice_counts.hpp
 class RouterBalance;    // layers/router_balance.hpp
 class AttentionScheme;  // layers/attention_scheme.hpp
 struct AttentionWork;   // layers/attention_work.hpp
+class TokenCut;         // parallel/context/cut.hpp
 
 struct Context {
   Queue queue;
@@ -53,7 +54,8 @@ struct Context {
   // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
   AttentionWork* attention_work = nullptr;                 // null: not measured
-  const SequenceRows* sequences = &SequenceRows::alone();  // connects them for other layers
+  const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks for other layers
+  const std::vector<TokenCut>* cuts = nullptr;             // how these ranks divide each sample; null: all samples alike
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward

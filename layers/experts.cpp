@@ -199,8 +199,8 @@ std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Contex
 
 // Whether every routing gives them this number.
 bool MixtureOfExperts::knows_rows_here(const Context& context) const {
-  if (context.sequences->divided()) return rule_.capacity == 0 && experts_.count() == rule_.experts;
-  return !forced_.empty() || (rule_.capacity == 0 && experts_.count() == rule_.experts);
+  const bool has_all = rule_.capacity == 0 && experts_.count() == rule_.experts;
+  return has_all || (!forced_.empty() && !context.sequences->divided());
 }
 
 Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {

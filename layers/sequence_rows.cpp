@@ -6,7 +6,7 @@
 
 namespace chorale {
 
-std::vector<std::int64_t> SequenceRows::places(const Context& context) const {
+std::vector<std::int64_t> SequenceRows::places(std::int64_t, const Context& context) const {
   std::vector<std::int64_t> all(static_cast<std::size_t>(context.tokens.tokens));
   std::iota(all.begin(), all.end(), context.tokens.first_token);
   return all;

@@ -19,9 +19,10 @@ class SequenceRows {
   virtual bool divided() const { return false; }
   virtual Tensor whole(const Tensor& own, Context&) const { return own; }  // collective
   virtual Tensor own(const Tensor& whole, Context&) const { return whole; }
-  virtual std::vector<std::int64_t> places(
-      const Context& context) const;                               // of this rank's tokens in each sequence, ascending
-  virtual std::int64_t most_tokens(const Context& context) const;  // of a sequence that any rank has
+  // The places of this rank's tokens in a sample of the micro-batch, ascending.
+  virtual std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const;
+  // The most tokens of a sequence that any rank has.
+  virtual std::int64_t most_tokens(const Context& context) const;
 
   static const SequenceRows& alone();
 };

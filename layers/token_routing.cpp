@@ -12,10 +12,21 @@ bool needs_sequences(const RoutingRule& rule, const Context& context) {
   return divided(context) && (rule.capacity > 0 || counts_sequences(rule, context));
 }
 
+// The forced choices of this rank's tokens: of one sample if ranks divide all samples alike, otherwise of every sample.
+std::vector<std::int32_t> choices_here(std::span<const std::int32_t> forced, std::int64_t chosen, std::int64_t samples,
+                                       const Context& context) {
+  std::vector<std::int32_t> all;
+  for (std::int64_t sample = 0; sample < (context.cuts ? samples : 1); ++sample) {
+    const std::vector<std::int32_t> choices = choices_at(forced, context.sequences->places(sample, context), chosen);
+    all.insert(all.end(), choices.begin(), choices.end());
+  }
+  return all;
+}
+
 // In a plan: every sequence has these choices on every rank.
 void plan(Routing& routing, std::vector<std::int32_t> of_sequence, const RoutingRule& rule, const Leaves& leaves,
           const Context& context) {
-  const std::vector<std::int32_t> here = choices_at(of_sequence, context.sequences->places(context), rule.chosen);
+  const std::vector<std::int32_t> here = choices_at(of_sequence, context.sequences->places(0, context), rule.chosen);
   routing.counts = counts_of_samples(routing.chosen.dim(0) / leaves.tokens, here, rule, leaves);
   routing.dropped.assign(static_cast<std::size_t>(rule.experts), 0);
   routing.planned = std::move(of_sequence);
@@ -36,35 +47,29 @@ RoutingRule rule_of_tokens(RoutingRule rule, const Tensor& counts, const Context
 TokenRouting route_tokens(const Tensor& logits, RoutingRule rule, std::span<const std::int32_t> forced, Context& context) {
   const SequenceRows& rows = *context.sequences;
   const Leaves leaves = context.cache ? Leaves(logits.dim(0)) : context.leaves();
-  const auto routed = [&](const Tensor& all, const RoutingRule& by, const Leaves& of,
-                          std::span<const std::int32_t> choices) {
-    return route(all, by, of, context.memory, context.queue, choices);
-  };
-  if (needs_sequences(rule, context)) {
-    Routing whole = routed(rows.whole(logits, context), rule, {leaves.length, rule.sequence}, forced);
-    TokenRouting here{{rows.own(whole.chosen, context), rows.own(whole.weights, context), rows.own(whole.places, context)}};
-    if (counts_sequences(rule, context)) {
-      here.counts = context.typed({whole.chosen.dim(0) / rule.sequence, rule.experts}, DType::i64);
-      count_choices(whole.chosen, here.counts, context.queue);
-    }
-    if (logits.phantom())
-      plan(here.routing, std::move(whole.planned), rule, leaves, context);
-    else
-      number_rows(rule, leaves, here.routing, context.queue);
-    return here;
+  const bool whole = needs_sequences(rule, context);
+  if (context.cache) rule.capacity = 0;
+  RoutingRule by = rule;
+  std::vector<std::int32_t> choices(forced.begin(), forced.end());
+  if (!whole) by.sequence = leaves.tokens;
+  if (!whole && !forced.empty()) {
+    choices = choices_here(forced, rule.chosen, logits.dim(0) / leaves.tokens, context);
+    by.sequence = std::ssize(choices) / rule.chosen;
   }
-  RoutingRule own = rule;
-  own.sequence = leaves.tokens;
-  if (context.cache) own.capacity = 0;
-  if (!context.cache && !divided(context)) return {routed(logits, own, leaves, forced), {}};
-  std::vector<std::int32_t> choices;
-  if (!forced.empty()) choices = choices_at(forced, rows.places(context), rule.chosen);
-  TokenRouting here{routed(logits, own, leaves, choices), {}};
+
+  TokenRouting here{
+      choose_experts(whole ? rows.whole(logits, context) : logits, by, context.memory, context.queue, choices)};
+  Routing& routing = here.routing;
+  if (counts_sequences(rule, context)) {
+    here.counts = context.typed({routing.chosen.dim(0) / rule.sequence, rule.experts}, DType::i64);
+    count_choices(routing.chosen, here.counts, context.queue);
+  }
+  if (whole)
+    routing = {rows.own(routing.chosen, context), rows.own(routing.weights, context), rows.own(routing.places, context)};
   if (logits.phantom() && divided(context))
-    plan(here.routing,
-         forced.empty() ? forced_choices(ForcedRouting::balanced, rule, 0)
-                        : std::vector<std::int32_t>(forced.begin(), forced.end()),
-         rule, leaves, context);
+    plan(routing, planned_choices(rule, forced), rule, leaves, context);
+  else
+    number_rows(by, leaves, routing, context.queue);
   return here;
 }
 

@@ -40,7 +40,7 @@ class ExpertsByHost final : public ExpertParallel {
   std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing, const Context& context) const;
   // Whether each token has some of its k experts on each host, [tokens, hosts]; a rank has `each` experts.
   std::vector<char> hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k, std::int64_t each) const;
-  // What every rank tells all others: its counts, and how many of its tokens have experts on each host.
+  // Every rank tells all others these numbers: its counts, and how many of its tokens have experts on each host.
   std::vector<std::int64_t> numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                        const Context& context) const;
   std::size_t host_of(std::int64_t rank) const { return host_of_[static_cast<std::size_t>(rank)]; }

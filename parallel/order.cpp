@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "parallel/placement.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -70,20 +69,20 @@ SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, con
   return across;
 }
 
-OrderChoice cheapest_order(const Layout& layout, const ByAxis& backends, const SentByGroup& sent, const Topology& topology) {
+OrderChoice cheapest_order(const Layout& layout, const WhyNot& why_not, const SentByGroup& sent, const Topology& topology) {
   const std::vector<AxisOrder> orders = orders_of(layout);
   Layout best = layout, tried = layout;
   double least = std::numeric_limits<double>::infinity();
   for (const AxisOrder& order : orders) {
     tried.order = order;
-    if (!in_reach(tried, backends, topology)) continue;
+    if (!why_not(tried).empty()) continue;
     if (const double bytes = sum_of(sent_across_hosts(tried, sent, topology)); bytes < least) best = tried, least = bytes;
   }
   if (best.has_usual_order()) return {};
   best.order = best.outwards_in(), tried.order = orders.front();
   const std::string named = fmt::format("order: {}", join(best.order, ","));
-  if (!in_reach(tried, backends, topology))
-    return {best.order, named + ", because it keeps each axis within reach of its backend"};
+  if (const std::string why = why_not(tried); !why.empty())
+    return {best.order, fmt::format("{}, because in the usual order {}", named, why)};
   const SentByGroup usual = sent_across_hosts(tried, sent, topology);
   const auto most = std::ranges::max_element(usual, {}, [](const auto& group) { return group.second; });
   return {best.order,

@@ -5,6 +5,7 @@
 //
 // A group is priced as a ring: each of its ranks sends to the next one, and only a pair on two hosts counts.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,8 +30,10 @@ struct OrderChoice {
   AxisOrder order;  // empty: the usual one
   std::string why;  // a line for the user; "" for the usual order
 };
-// The order that sends the fewest bytes between hosts, among those in which no axis leaves the reach of its backend. Equal
-// arguments give equal choices, so all ranks choose the same.
-OrderChoice cheapest_order(const Layout& layout, const ByAxis& backends, const SentByGroup& sent, const Topology& topology);
+// Why a layout with some order of its axes is impossible, as a clause for a sentence; "" if it is possible.
+using WhyNot = std::function<std::string(const Layout&)>;
+// The possible order that sends the fewest bytes between hosts. Equal arguments give equal choices, so all ranks choose the
+// same.
+OrderChoice cheapest_order(const Layout& layout, const WhyNot& why_not, const SentByGroup& sent, const Topology& topology);
 
 }  // namespace chorale

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "collectives/backends/backends.hpp"
+#include "parallel/context/context.hpp"
 #include "parallel/order.hpp"
+#include "parallel/training.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -97,6 +99,13 @@ ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& to
 
 bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
   return topology.hosts() <= 1 || !out_of_reach(layout, backends, topology);
+}
+
+std::string why_not_on(const Topology& topology, const Layout& layout, const ByAxis& backends,
+                       const TrainingOptions& options) {
+  if (!in_reach(layout, backends, topology)) return "an axis would leave the reach of its backend";
+  const MaybeMisfit misfit = misfit_on_hosts(options.context, options.shape, layout, topology.host_of);
+  return misfit ? misfit->numbers : "";
 }
 
 void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {

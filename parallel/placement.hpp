@@ -10,12 +10,17 @@
 
 namespace chorale {
 
+struct TrainingOptions;
+
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
 // Replaces "auto": by `nearest` for an axis whose groups each lie within one host, by `widest` for every other axis.
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest);
 // Whether every axis that crosses hosts has a backend that connects hosts. The backend "auto" adapts itself.
 bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);
+// Why ranks on these hosts cannot run this layout, as a clause for a sentence; "" if they can.
+std::string why_not_on(const Topology& topology, const Layout& layout, const ByAxis& backends,
+                       const TrainingOptions& options);
 // Throws a usage error if an axis crosses hosts but its backend connects only the ranks of one host. The error names a
 // placement, an order of the axes, a layout or a backend that would work.
 void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);

@@ -5,6 +5,8 @@
 
 #include "layers/attention_scheme.hpp"
 #include "layers/attention_work.hpp"
+#include "parallel/context/balanced_cut.hpp"
+#include "parallel/context/sequence_order.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
@@ -19,6 +21,15 @@ void fill(const Tensor& t, const std::function<std::int32_t(std::size_t row)>& v
   with_values<std::int32_t>(t, Use::write, [&](std::span<std::int32_t> values) {
     for (std::size_t row = 0; row < values.size(); ++row) values[row] = value(row);
   });
+}
+
+// The rows among those of whole samples that have these tokens of each sample: places_of(sample).
+template <class F>
+std::vector<std::size_t> rows_among_all(std::size_t samples, std::int64_t sequence, F&& places_of) {
+  std::vector<std::size_t> rows;
+  for (std::int64_t sample = 0; sample < static_cast<std::int64_t>(samples); ++sample)
+    for (const std::int64_t place : places_of(sample)) rows.push_back(static_cast<std::size_t>(sample * sequence + place));
+  return rows;
 }
 
 }  // namespace
@@ -47,42 +58,41 @@ void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, b
 
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
                MicroBatch& batch) {
-  const Context& context = batch.context;
+  Context& context = batch.context;
   const auto sequence = static_cast<std::size_t>(cut.sequence());
-  const std::vector<std::int64_t> places = cut.places(rank);
-  const std::size_t samples = static_cast<std::size_t>(context.targets.dim(0)) / places.size();
+  const std::size_t samples = static_cast<std::size_t>(context.targets.dim(0) / cut.tokens(rank));
   const std::size_t read_tokens = static_cast<std::size_t>(there) * sequence;
   Numbers inputs(samples * sequence), targets(samples * sequence, -1), positions(context.positions ? inputs.size() : 0);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<std::int32_t>(i % sequence);
   const auto first = [](Numbers& all, std::size_t count) { return std::span(all).first(std::min(count, all.size())); };
   if (there > 0)
     read(cursor, there, {first(inputs, read_tokens), first(targets, read_tokens), first(positions, read_tokens)});
+  if (context.positions && cut.row().by_work && cut.ranks() > 1) {
+    batch.cuts = balanced_cuts(cut, positions);
+    context.cuts = &batch.cuts;
+  }
 
-  // Where a row of these tokens of each sample is among the rows of whole samples.
-  const auto among_all = [&](const std::vector<std::int64_t>& tokens, std::size_t row) {
-    return row / tokens.size() * sequence + static_cast<std::size_t>(tokens[row % tokens.size()]);
-  };
-  const auto own = [&](std::size_t row) { return among_all(places, row); };
-  fill(batch.inputs, [&](std::size_t row) { return inputs[own(row)]; });
+  const std::vector<std::size_t> own = rows_among_all(
+      samples, cut.sequence(), [&](std::int64_t sample) { return cut_of(sample, cut, context).places(rank); });
+  if (context.cuts) fill(context.places, [&](std::size_t row) { return static_cast<std::int32_t>(own[row] % sequence); });
+  fill(batch.inputs, [&](std::size_t row) { return inputs[own[row]]; });
   fill(context.targets, [&](std::size_t row) {
-    const std::int32_t target = targets[own(row)];
+    const std::int32_t target = targets[own[row]];
     batch.targets += target >= 0;
     return target;
   });
   const QueryTokens queries = context.attention ? context.attention->query_tokens() : QueryTokens{};
+  const std::vector<std::size_t> seeing =
+      queries.places.empty() ? own : rows_among_all(samples, cut.sequence(), [&](auto) { return queries.places; });
   if (context.attention_work) {
-    const std::vector<std::int64_t>& seeing = queries.places.empty() ? places : queries.places;
     double pairs = 0;
-    for (std::size_t row = 0; row < samples * seeing.size(); ++row) {
-      const std::size_t token = among_all(seeing, row);
-      pairs += positions.empty() ? static_cast<double>(token % sequence) + 0.5 : positions[token] + 0.5;
-    }
+    for (const std::size_t row : seeing)
+      pairs += positions.empty() ? static_cast<double>(row % sequence) + 0.5 : positions[row] + 0.5;
     context.attention_work->pairs += pairs / static_cast<double>(queries.ranks);
   }
   if (!context.positions) return;
-  fill(context.positions, [&](std::size_t row) { return positions[own(row)]; });
-  if (context.query_positions)
-    fill(context.query_positions, [&](std::size_t row) { return positions[among_all(queries.places, row)]; });
+  fill(context.positions, [&](std::size_t row) { return positions[own[row]]; });
+  if (context.query_positions) fill(context.query_positions, [&](std::size_t row) { return positions[seeing[row]]; });
 }
 
 }  // namespace chorale

@@ -21,6 +21,7 @@ using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples,
 // Makes the tables that kernels and context.attention need for `samples` samples, and fills in the places.
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context);
 // Reads the samples cursor … cursor + there − 1 and takes the rank's rows of them. Rows of further samples do not count.
+// `cut`: of all samples. If it is a cut by work and samples are packed, this function also makes the cut of each sample.
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
                MicroBatch& batch);
 

@@ -7,7 +7,9 @@
 #include "collectives/backends/backends.hpp"
 #include "experiments/plan/candidates.hpp"
 #include "experiments/train/team.hpp"
+#include "parallel/context/context.hpp"
 #include "parallel/placement.hpp"
+#include "src/base/error.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {
@@ -46,8 +48,18 @@ std::string Hosts::place(PlanRequest& request) const {
   request.layout = std::move(choice.layout);
   request.backends = chosen_backends(std::move(choice.backends), request.layout, topology_, nearest_, widest_);
   request.hosts = topology_.host_of;
-  require_reach(request.layout, request.backends, topology_);
   return why;
+}
+
+void Hosts::require_suited(const PlanRequest& request) const {
+  require_reach(request.layout, request.backends, topology_);
+  const TrainingOptions& o = request.options;
+  if (const auto misfit = misfit_on_hosts(o.context, o.shape, request.layout, request.hosts))
+    usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
+}
+
+bool Hosts::suit(const PlanRequest& request) const {
+  return why_not_on(topology_, request.layout, request.backends, request.options).empty();
 }
 
 std::string Hosts::assumed() const {

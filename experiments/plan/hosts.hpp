@@ -16,9 +16,12 @@ class Hosts {
   explicit Hosts(Topology topology);  // assumes hosts like this one
 
   // Puts the request's ranks on the hosts, and replaces what is still to be chosen: the order of axes and the backends
-  // "auto". Returns a line that says why the order is not the usual one, or "". Throws a usage error if an axis crosses
-  // hosts but its backend does not.
+  // "auto". Returns a line that says why the order is not the usual one, or "".
   std::string place(PlanRequest& request) const;
+  // Throws a usage error if the ranks of a placed request cannot run on the hosts.
+  void require_suited(const PlanRequest& request) const;
+  bool suit(const PlanRequest& request) const;  // whether require_suited() would accept it
+  bool one_host() const { return topology_.hosts() == 1; }
   std::string assumed() const;  // which backends "auto" means
   // The table, with a heading if the format is text. Plans every rank.
   std::string traffic(const PlanRequest& request, const std::string& format) const;

@@ -1,4 +1,4 @@
-// What a case trains: the model and the data. They decide the numbers that one rank computes, so all cases of a subject are
+// The model and the data that a case trains. They decide the numbers that one rank computes, so all cases of a subject are
 // compared with one run on one rank.
 #pragma once
 #include "experiments/prove/cases.hpp"

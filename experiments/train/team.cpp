@@ -1,5 +1,6 @@
 #include "experiments/train/team.hpp"
 
+#include "parallel/context/context.hpp"
 #include "parallel/order.hpp"
 #include "parallel/placement.hpp"
 
@@ -15,7 +16,10 @@ ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi
 
 Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topology& topology) {
   if (!choice.layout.order.empty() || choice.layout.ranks() == 1 || topology.hosts() <= 1) return {std::move(choice), ""};
-  OrderChoice order = cheapest_order(choice.layout, choice.backends, sent_in_a_step({options, choice.layout}), topology);
+  TrainingOptions unplaced = options;
+  unplaced.context = before_hosts_are_known(options.context, options.shape, choice.layout);
+  const WhyNot why_not = [&](const Layout& layout) { return why_not_on(topology, layout, choice.backends, options); };
+  OrderChoice order = cheapest_order(choice.layout, why_not, sent_in_a_step({unplaced, choice.layout}), topology);
   choice.layout.order = std::move(order.order);
   return {std::move(choice), std::move(order.why)};
 }

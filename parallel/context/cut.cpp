@@ -23,6 +23,10 @@ std::int64_t zigzag(std::int64_t block, std::int64_t blocks, std::int64_t ranks)
 
 std::int64_t striped(std::int64_t block, std::int64_t, std::int64_t ranks) { return block % ranks; }
 
+std::int64_t zigzag_if_it_fits(std::int64_t block, std::int64_t blocks, std::int64_t ranks) {
+  return blocks < 2 * ranks ? contiguous(block, blocks, ranks) : zigzag(block, blocks, ranks);
+}
+
 }  // namespace
 
 const std::vector<CutRow>& token_cuts() {
@@ -30,6 +34,7 @@ const std::vector<CutRow>& token_cuts() {
       {"contiguous", 1, contiguous},
       {"zigzag", 2, zigzag},
       {"striped", 1, striped},
+      {"balanced", 1, zigzag_if_it_fits, true},
   };
   return rows;
 }
@@ -54,12 +59,24 @@ TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string&
   }
 }
 
-void TokenCut::add(std::int64_t rank, std::int64_t first, std::int64_t count) {
+void TokenCut::add(std::int64_t rank, std::int64_t first, std::int64_t count, std::int64_t first_key) {
   auto& runs = runs_[static_cast<std::size_t>(rank)];
   if (!runs.empty() && runs.back().first + runs.back().count == first)
     runs.back().count += count;
   else
-    runs.push_back({first, count, runs.empty() ? 0 : runs.back().row + runs.back().count});
+    runs.push_back({first, count, runs.empty() ? 0 : runs.back().row + runs.back().count, first_key});
+}
+
+TokenCut TokenCut::dealt(const std::vector<std::int64_t>& rank_of, const std::vector<std::int64_t>& first_keys) const {
+  const Leaves leaves = Context::leaves_of(sequence_);
+  TokenCut cut = *this;
+  cut.runs_.assign(runs_.size(), {});
+  for (std::int64_t block = 0; block < leaves.per_sample(); ++block) {
+    const std::int64_t first = leaves.first_row(block);
+    const auto i = static_cast<std::size_t>(block);
+    cut.add(rank_of[i], first, leaves.first_row(block + 1) - first, first_keys[i]);
+  }
+  return cut;
 }
 
 TokenCut TokenCut::joined(const std::vector<std::int64_t>& part_of) const {
@@ -94,7 +111,15 @@ std::int64_t TokenCut::tokens(std::int64_t rank) const {
   return all.empty() ? 0 : all.back().row + all.back().count;
 }
 
+std::int64_t TokenCut::fullest() const {
+  std::int64_t fullest = 0;
+  for (std::int64_t rank = 1; rank < ranks(); ++rank)
+    if (tokens(rank) > tokens(fullest)) fullest = rank;
+  return fullest;
+}
+
 bool TokenCut::in_order() const {
+  if (row_->by_work && ranks() > 1) return false;  // other samples may be cut otherwise
   std::int64_t first = 0;
   for (const auto& runs : runs_) {
     if (runs.size() != 1 || runs.front().first != first) return false;
@@ -116,6 +141,13 @@ double TokenCut::pairs(std::int64_t rank) const {
   for (const TokenRun& run : runs(rank))
     sum += static_cast<double>(run.count) * (static_cast<double>(run.first) + static_cast<double>(run.count) / 2);
   return sum;
+}
+
+// A run's later tokens see no earlier key than its first token does. Two runs are equal or disjoint.
+bool TokenCut::sees(std::int64_t rank, const TokenRun& keys) const {
+  return std::ranges::any_of(runs(rank), [&](const TokenRun& queries) {
+    return queries.first >= keys.first && queries.first_key < keys.first + keys.count;
+  });
 }
 
 // Two runs are equal or disjoint.

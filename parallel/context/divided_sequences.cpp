@@ -1,7 +1,5 @@
 // Whole sequences for layers other than attention (layers/sequence_rows.hpp): an all-gather of the rows that each rank has.
 // With s tokens, c ranks of even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
-#include <algorithm>
-
 #include "layers/context.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
@@ -20,24 +18,20 @@ class DividedSequences final : public SequenceRows {
     const std::int64_t rank = axis_.rank(), samples = whole.dim(0) / cut_.sequence();
     const Tensor y = context.typed({samples * cut_.tokens(rank), whole.dim(1)}, whole.dtype());
     for (std::int64_t sample = 0; sample < samples; ++sample)
-      for (const TokenRun& run : cut_.runs(rank))
+      for (const TokenRun& run : cut_of(sample, cut_, context).runs(rank))
         copy(whole.narrow(sample * cut_.sequence() + run.first, run.count).slice(),
              y.narrow(sample * cut_.tokens(rank) + run.row, run.count).slice());
     return y;
   }
 
-  std::vector<std::int64_t> places(const Context& context) const override {
-    std::vector<std::int64_t> all = cut_.places(axis_.rank());
+  std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const override {
+    std::vector<std::int64_t> all = cut_of(sample, cut_, context).places(axis_.rank());
     if (context.cache)  // the pass is divided, not the sequence
       for (std::int64_t& place : all) place += context.cache->past;
     return all;
   }
 
-  std::int64_t most_tokens(const Context&) const override {
-    std::int64_t most = 0;
-    for (std::int64_t rank = 0; rank < cut_.ranks(); ++rank) most = std::max(most, cut_.tokens(rank));
-    return most;
-  }
+  std::int64_t most_tokens(const Context&) const override { return cut_.tokens(cut_.fullest()); }
 
  private:
   Axis& axis_;

@@ -7,12 +7,14 @@
 //   rank 2     k2    k1    k0    k3           and arrive at their home after the last step
 //   rank 3     k3    k2    k1    k0
 //
-// A rank skips keys that none of its queries sees. The rounding of partial results depends on the number of ranks, so exact
-// numerics refuses this scheme. With 16-bit models, partial results are f32.
+// A rank skips runs of keys that none of its queries sees. Samples that are cut one by one (balanced_cut.hpp) are computed
+// one by one; there a rank also skips runs of other documents. The rounding of partial results depends on the number of
+// ranks, so exact numerics refuses this scheme. With 16-bit models, partial results are f32.
 //
 // With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
 // elements forward and as many backward; besides, the gradients of as many elements.
 #include "parallel/context/context.hpp"
+#include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
 
 namespace chorale {
@@ -26,13 +28,11 @@ class Ring final : public AttentionScheme {
     const Tensor sum = context.typed({qkv.dim(0), call.shape.heads() * call.shape.width}, context.statistics(),
                                      context.compute == context.statistics() ? Category::activations : Category::workspace);
     const Tensor lse = context.typed({qkv.dim(0), call.shape.heads()}, context.statistics());
-    bool continues = false;
     Passing keys{*this, own_keys(qkv, call.shape, context)};
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
       if (step + 1 < ring_.size()) keys.pass_on(step, context);
-      each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
-        in.continues = std::exchange(continues, true);
-        attend(in, sum, lse, context);
+      each_run(qkv, keys.here, call, step, context, [&](const AttentionInput& in, const auto& rows) {
+        attend(in, rows(sum), rows(lse), context);
         ring_.axis().poll();
       });
       keys.arrive();
@@ -61,9 +61,9 @@ class Ring final : public AttentionScheme {
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
       if (step + 1 < ring_.size()) keys.pass_on(step, context);
       const Tensor here = zeros(keys.here.shape());
-      each_run(qkv, keys.here, call, step, [&](AttentionInput& in) {
+      each_run(qkv, keys.here, call, step, context, [&](AttentionInput& in, const auto& rows) {
         in.continues = true;
-        differentiate(in, dout, sum, lse, dqkv, in.keys.in(here), call.keys, context);
+        differentiate(in, rows(dout), rows(sum), rows(lse), rows(dqkv), in.keys.in(here), call.keys, context);
         ring_.axis().poll();
       });
       keys.arrive();
@@ -126,26 +126,34 @@ class Ring final : public AttentionScheme {
     return y;
   }
 
-  // Calls f for each run of the keys of this step that a query of this rank sees.
+  // For each run of the keys of this step that a query of this rank sees: calls f with all samples that are cut alike.
+  // rows(t) are the rows of t that belong to these samples' queries.
   template <class F>
-  void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, F&& f) const {
-    const std::int64_t source = owner(ring_.rank(), step), tokens = cut_.tokens(source);
-    const std::int64_t samples = qkv.dim(0) / cut_.tokens(ring_.rank());
-    for (const TokenRun& run : cut_.runs(source)) {
-      const double pairs = cut_.pairs(ring_.rank(), run);
-      if (pairs == 0) continue;
-      AttentionInput in{.qkv = qkv,
-                        .keys = keys_alone(keys, call.shape, samples, run.count),
-                        .shape = call.shape,
-                        .dropout = call.dropout,
-                        .pairs = static_cast<double>(samples) * pairs};
-      in.keys.first_token = run.first, in.keys.first_row = run.row, in.keys.sample_rows = tokens;
-      f(in);
+  void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, const Context& context,
+                F&& f) const {
+    const std::int64_t rank = ring_.rank(), source = owner(rank, step), here = cut_.tokens(rank),
+                       there = cut_.tokens(source);
+    const std::int64_t samples = qkv.dim(0) / here, alike = context.cuts ? 1 : samples;
+    for (std::int64_t sample = 0; sample < samples; sample += alike) {
+      const TokenCut& cut = cut_of(sample, cut_, context);
+      const auto rows = [&](const Tensor& t) { return t.narrow(sample * here, alike * here); };
+      for (const TokenRun& run : cut.runs(source)) {
+        if (!cut.sees(rank, run)) continue;
+        AttentionInput in{.qkv = rows(qkv),
+                          .keys = keys_alone(keys, call.shape, samples, run.count),
+                          .shape = call.shape,
+                          .dropout = call.dropout,
+                          .continues = step > 0 || run.row > 0,
+                          .pairs = static_cast<double>(alike) * cut.pairs(rank, run)};
+        in.keys.first_token = run.first, in.keys.first_row = sample * there + run.row;
+        in.dropout.tokens.first_row += sample * here;
+        f(in, rows);
+      }
     }
   }
 
   AxisParts ring_;
-  TokenCut cut_;  // among the ranks of a ring
+  TokenCut cut_;  // of samples that are cut alike, among the ranks of a ring
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ Tensor reordered(const Tensor& x, const TokenCut& cut, std::int64_t samples, boo
   std::int64_t of_rank = 0;  // its first row
   for (std::int64_t rank = 0; rank < cut.ranks(); of_rank += samples * cut.tokens(rank), ++rank)
     for (std::int64_t sample = 0; sample < samples; ++sample)
-      for (const TokenRun& run : cut.runs(rank)) {
+      for (const TokenRun& run : cut_of(sample, cut, context).runs(rank)) {
         const std::int64_t there = of_rank + sample * cut.tokens(rank) + run.row;
         const std::int64_t here = sample * cut.sequence() + run.first;
         copy(x.narrow(to_ranks ? here : there, run.count).slice(), y.narrow(to_ranks ? there : here, run.count).slice());

@@ -23,24 +23,24 @@
 
 #include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 
+std::vector<std::int64_t> ranks_by_host(const std::vector<int>& hosts, std::int64_t ranks) {
+  if (hosts.empty()) return {ranks};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(std::ranges::max(hosts) + 1));
+  for (const int host : hosts) ++counts[static_cast<std::size_t>(host)];
+  return counts;
+}
+
 AxisParts inner_parts(Axis& axis, std::int64_t inner) {
-  std::vector<std::int64_t> host_of(axis.hosts().begin(), axis.hosts().end());
-  host_of.resize(static_cast<std::size_t>(axis.size()));  // hosts() is empty if there is one host
-  std::vector<std::int64_t> counts;                       // of each host
-  for (std::int64_t host = 0; host <= std::ranges::max(host_of); ++host) counts.push_back(std::ranges::count(host_of, host));
+  const std::vector<std::int64_t> counts = ranks_by_host(axis.hosts(), axis.size());
   const bool even = std::ranges::adjacent_find(counts, std::ranges::not_equal_to{}) == counts.end();
-  if (even && (inner == 0 || inner == counts.front())) return {axis, host_of};
-  if (inner == 0) {
-    std::vector<std::string> words;
-    for (const std::int64_t count : counts) words.push_back(std::to_string(count));
-    usage_error("the hosts have unequal numbers of context ranks, so ulysses-ring has no ring of hosts",
-                fmt::format("the {} ranks of a sequence are on hosts with {} of them", axis.size(), join(words, ", ")),
-                "place equally many on each host, take another --order, give --context-inner, or use --context-scheme ring");
+  if (even && (inner == 0 || inner == counts.front())) {
+    std::vector<std::int64_t> by_host(axis.hosts().begin(), axis.hosts().end());
+    return by_host.empty() ? AxisParts(axis) : AxisParts(axis, by_host);
   }
+  require(inner > 0, "hosts with unequal numbers of the {} context ranks have no ring", axis.size());
   std::vector<std::int64_t> by_count;
   for (std::int64_t rank = 0; rank < axis.size(); ++rank) by_count.push_back(rank / inner);
   return {axis, by_count};

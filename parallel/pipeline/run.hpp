@@ -12,6 +12,7 @@
 
 #include "layers/sequence.hpp"
 #include "parallel/axis.hpp"
+#include "parallel/context/cut.hpp"
 #include "parallel/pipeline/simulate.hpp"
 #include "src/math/timing_event.hpp"
 
@@ -22,8 +23,9 @@ struct MicroBatch {
   MicroBatch(Context made, bool selective) : context(std::move(made)), tape(selective) {}
   MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
 
-  Tensor inputs;             // token ids, on the first stage
-  std::int64_t targets = 0;  // the number of targets that count
+  Tensor inputs;               // token ids, on the first stage
+  std::vector<TokenCut> cuts;  // of the samples, if they are cut one by one (context.cuts)
+  std::int64_t targets = 0;    // the number of targets that count
   Context context;
   Tape tape;
   std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass

@@ -13,14 +13,15 @@ struct Known {
   const char* launcher;
   const char* rank;
   const char* size;
+  const char* on_host;
 };
 
 // The launchers that we know. If an mpirun runs inside a Slurm step, both set their variables. The inner launcher is the one
 // that started the ranks, so Slurm comes last.
 constexpr Known known[] = {
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE"},
-    {"Slurm's srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {"Slurm's srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""},
 };
 
 std::optional<int> number(const Environment& environment, const char* name) {
@@ -45,7 +46,7 @@ Launch read_launch(const Environment& environment) {
   for (const Known& k : known) {
     const auto rank = number(environment, k.rank);
     const auto size = number(environment, k.size);
-    if (rank && size && *rank < *size) return {k.launcher, k.size, *rank, *size};
+    if (rank && size && *rank < *size) return {k.launcher, k.size, *rank, *size, number(environment, k.on_host).value_or(0)};
   }
   return {};
 }

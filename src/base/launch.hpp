@@ -16,6 +16,8 @@ struct Launch {
   std::string variable;  // the environment variable that gave the size
   int rank = 0;
   int size = 1;
+  int on_host = 0;  // ranks on this host; 0: unknown
+  bool one_host() const { return launcher.empty() || on_host >= size; }
 };
 
 Launch read_launch(const Environment& environment);

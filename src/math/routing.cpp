@@ -77,15 +77,6 @@ void count_drops(const RoutingRule& rule, Routing& routing) {
   });
 }
 
-void leave_out_dropped(std::vector<std::int32_t>& choices, const RoutingRule& rule) {
-  if (rule.capacity == 0) return;
-  std::vector<float> equal(choices.size());
-  std::vector<std::int32_t> places(choices.size());
-  drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (places[i] < 0) choices[i] = -1;
-}
-
 }  // namespace
 
 void routing::check_logits(const Tensor& logits, const RoutingRule& rule) {
@@ -144,29 +135,26 @@ std::int64_t RoutingRule::most_rows(std::int64_t sequences, std::int64_t of_each
 
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced) {
+  Routing routing = choose_experts(logits, rule, memory, queue, forced);
+  number_rows(rule, leaves, routing, queue);
+  return routing;
+}
+
+Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
+                       std::span<const std::int32_t> forced) {
   rule.check();
   check_logits(logits, rule);
-  require(leaves.length > 0 && logits.dim(0) % leaves.tokens == 0, "{} tokens are not samples of {} with leaves of {}",
-          logits.dim(0), leaves.tokens, leaves.length);
   require(forced.empty() || std::ssize(forced) == rule.sequence * rule.chosen,
           "{} experts are forced on a sequence of {} tokens with {} each", forced.size(), rule.sequence, rule.chosen);
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
   const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
   Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}, {}};
   if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
-    require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
-            "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
-            tokens, rule.sequence, leaves.tokens);
-    routing.planned.assign(forced.begin(), forced.end());
-    if (forced.empty()) routing.planned = forced_choices(ForcedRouting::balanced, rule, 0);
-    leave_out_dropped(routing.planned, rule);
-    routing.counts = counts_of_samples(tokens / rule.sequence, routing.planned, rule, leaves);
-    routing.dropped.resize(static_cast<std::size_t>(rule.experts));
+    routing.planned = planned_choices(rule, forced);
     return routing;
   }
   if (queue.device) {
     queue.device->route(logits, rule, forced, routing, queue);
-    number_rows(rule, leaves, routing, queue);
     return routing;
   }
   std::int32_t *chosen = routing.chosen.values<std::int32_t>().data(),
@@ -198,15 +186,25 @@ Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leave
     for (std::int64_t i = 0; i < tokens * k; ++i)
       if (places[i] < 0) weights[i] = 0;
   });
-  number_rows(rule, leaves, routing, queue);
   return routing;
 }
 
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue) {
+  const std::int64_t tokens = routing.chosen.dim(0);
+  require(leaves.length > 0 && tokens % leaves.tokens == 0, "{} tokens are not samples of {} with leaves of {}", tokens,
+          leaves.tokens, leaves.length);
+  if (skips(queue, routing.chosen, routing.places)) {
+    require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
+            "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
+            tokens, rule.sequence, leaves.tokens);
+    routing.counts = counts_of_samples(tokens / rule.sequence, routing.planned, rule, leaves);
+    routing.dropped.assign(static_cast<std::size_t>(rule.experts), 0);
+    return;
+  }
   if (queue.device)
     queue.device->number_rows(rule, leaves, routing, queue);
   else
-    routing.counts = numbered(rule, routing.chosen.dim(0), leaves, routing.chosen.values<std::int32_t>().data(),
+    routing.counts = numbered(rule, tokens, leaves, routing.chosen.values<std::int32_t>().data(),
                               routing.places.values<std::int32_t>().data());
   count_drops(rule, routing);
 }
@@ -216,6 +214,18 @@ std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const
   std::vector<std::int32_t> places(choices.size());
   if (rule.capacity > 0) drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
   return numbered(rule, rule.sequence, leaves, choices.data(), places.data());
+}
+
+std::vector<std::int32_t> planned_choices(const RoutingRule& rule, std::span<const std::int32_t> forced) {
+  std::vector<std::int32_t> choices(forced.begin(), forced.end());
+  if (forced.empty()) choices = forced_choices(ForcedRouting::balanced, rule, 0);
+  if (rule.capacity == 0) return choices;
+  std::vector<float> equal(choices.size());
+  std::vector<std::int32_t> places(choices.size());
+  drop(rule, rule.sequence, choices.data(), equal.data(), places.data(), 1);
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (places[i] < 0) choices[i] = -1;
+  return choices;
 }
 
 std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,

@@ -91,7 +91,10 @@ struct Routing {
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
-// Numbers the rows of a routing whose places are negative where dropped. Sets the other places, the counts and the drops.
+// The two halves of route(). The first makes all choices; its places only say which were dropped: −1, or else 0.
+Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
+                       std::span<const std::int32_t> forced = {});
+// The second half, also for some of the tokens: from the places it counts the drops, and numbers all other rows.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
 // counts [n,E] i64: how many choices of each of n equal parts of the tokens fell on each expert, before drops.
@@ -105,6 +108,10 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
 // The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
 // run may drop others, but as many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
+
+// The experts [s,k] of the tokens of every sequence, as a plan assumes them: `forced`, or balanced if it is empty; −1 where
+// dropped.
+std::vector<std::int32_t> planned_choices(const RoutingRule& rule, std::span<const std::int32_t> forced);
 
 // The counts [E, leaves] of samples that all have these choices [t,k]; −1 where dropped.
 std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,

@@ -292,6 +292,12 @@ TEST_CASE("the launcher is read from the environment") {
   CHECK(with({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}).size == 1);
   CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a job step
 
+  CHECK(with({}).one_host());
+  CHECK_FALSE(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).one_host());  // not known
+  CHECK(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "3"}}).one_host());
+  CHECK_FALSE(
+      with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).one_host());
+
   const Launch launch = with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}});
   CHECK_NOTHROW(require_same_world(launch, 3, "MPICH"));
   CHECK_THROWS_WITH(require_same_world(launch, 1, "Open MPI v4"),

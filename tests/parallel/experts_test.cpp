@@ -270,7 +270,7 @@ TEST_CASE("gradients of experts are summed along edp only, in buckets of their o
           for (const ParameterPointer& p : run.training.parameters()) {
             const bool of_expert = p->name.find(".expert.") != p->name.npos;
             using Names = std::vector<std::string>;
-            if (p->summed_over != (of_expert ? Names{"edp"} : Names{"dp", "cp"}))
+            if (p->summed_over != (of_expert ? Names{"rep", "edp"} : Names{"dp", "rep", "cp"}))
               return fmt::format("the gradient of {} is summed over {}", p->name, p->summed_over);
           }
           clear_accounts(run.training.mesh());

@@ -32,7 +32,8 @@ TEST_CASE("a plan for hosts has the order of axes that a run there would choose"
         CHECK((why.empty() && request.layout.order == before.layout.order));
         continue;
       }
-      const OrderChoice run = cheapest_order(before.layout, before.backends, sent_in_a_step(before), two);
+      const WhyNot none = [](const Layout&) { return ""; };
+      const OrderChoice run = cheapest_order(before.layout, none, sent_in_a_step(before), two);
       CHECK(why == run.why);
       CHECK(request.layout.order == run.order);
     }
@@ -43,11 +44,14 @@ TEST_CASE("a plan for hosts has the order of axes that a run there would choose"
 TEST_CASE("a plan for hosts is refused if an axis is out of its backend's reach") {
   PlanRequest request = request_for("dp4", 4);
   request.backends = {{"", "shm"}};
-  CHECK_THAT(test::refused([&] {
-               Hosts(Topology::of_counts({2, 2})).place(request);
-             }),
+  const Hosts two(Topology::of_counts({2, 2})), one(Topology::of_counts({4}));
+  two.place(request);
+  CHECK_FALSE(two.suit(request));
+  CHECK_THAT(test::refused([&] { two.require_suited(request); }),
              says("shm connects the ranks of one host, and dp crosses hosts"));
-  CHECK(test::refused([&] { Hosts(Topology::of_counts({4})).place(request); }) == "accepted");
+  one.place(request);
+  CHECK(one.suit(request));
+  CHECK(test::refused([&] { one.require_suited(request); }) == "accepted");
 }
 
 TEST_CASE("the table of a plan for hosts adds up what the ranks of each stage send") {

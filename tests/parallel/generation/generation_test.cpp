@@ -234,17 +234,17 @@ TEST_CASE("replicas whose texts have other lengths, and replicas without a text,
   }
 }
 
-TEST_CASE("under ZeRO-3, all replicas together hold one model; otherwise each replica holds its own", "[threads]") {
+TEST_CASE("under ZeRO-3, the ranks that shard hold one model together; otherwise each replica holds its own", "[threads]") {
   const GenerationOptions options{.shape = test::small_shape()};
-  for (const char* word : {"dp4.z3", "dp4.z2"}) {
+  for (const auto& [word, models] :
+       {std::pair{"dp4.z3", 1}, {"dp4.z2", 4}, {"dp2.rep2.z3", 2}, {"dp2.rep2.z2", 4}, {"dp2.rep2.z3.hpz", 1}}) {
     const Layout layout = parse_layout(word, 4);
     INFO(word);
-    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+    CHECK(test::on_thread_mesh(layout, [&, models = models](Mesh mesh, Memory& memory) -> std::string {
             const Generator generator(options, std::move(mesh), memory);
             std::int64_t here = 0, all = 0;
             for (const Owned& owned : generator.weights()) here += owned.count;
             for (const std::string& held : generator.mesh().data().exchange(std::to_string(here))) all += std::stoll(held);
-            const std::int64_t models = layout.zero == 3 ? 1 : 4;
             return all == models * options.shape.parameters() ? "" : fmt::format("all ranks hold {} elements", all);
           }) == "");
   }
