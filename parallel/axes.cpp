@@ -14,16 +14,25 @@ const AxisTable& all_axes() {
       {.name = "dp",
        .noun = "data",
        .divides = Divides::batch,
-       .depth = 1,
+       .depth = 2,
        .takes_rest = true,
        .grids = dense_grid,
        .zero = true,
-       .flag = "data-parallel replicas of the model; 0: all remaining ranks",
-       .coordinate = "index of the replica"},
+       .flag = "data-parallel replicas of the model, among which ZeRO shards; 0: all remaining ranks",
+       .coordinate = "index of the replica, within its group if there are several"},
+      {.name = "rep",
+       .noun = "repeat",
+       .divides = Divides::batch,
+       .depth = 1,
+       .repeats = true,
+       .flag = "groups of dp replicas; ZeRO shards inside a group, and groups hold the same shards (HSDP, MiCS); 0: as the "
+               "layout says",
+       .coordinate = "index of the group of replicas among which ZeRO shards",
+       .megatron = "num-distributed-optimizer-instances"},
       {.name = "tp",
        .noun = "tensor",
        .divides = Divides::width,
-       .depth = 3,
+       .depth = 4,
        .flag = "tensor-parallel ranks, which share each layer; 0: as the layout says",
        .coordinate = "index among the tensor ranks",
        .megatron = "tensor-model-parallel-size",
@@ -39,7 +48,7 @@ const AxisTable& all_axes() {
       {.name = "cp",
        .noun = "context",
        .divides = Divides::tokens,
-       .depth = 2,
+       .depth = 3,
        .grids = dense_grid,
        .zero = true,
        .flag = "context-parallel ranks, which divide the tokens of each sequence; 0: as the layout says",
@@ -48,7 +57,7 @@ const AxisTable& all_axes() {
       {.name = "ep",
        .noun = "expert",
        .divides = Divides::experts,
-       .depth = 2,
+       .depth = 3,
        .grids = expert_grid,
        .flag = "expert-parallel ranks: replicas that divide the experts among themselves; 0: as the layout says",
        .coordinate = "index among the ranks that divide the experts",
@@ -58,7 +67,7 @@ const AxisTable& all_axes() {
       {.name = "edp",
        .noun = "expert data",
        .divides = Divides::batch,
-       .depth = 1,
+       .depth = 2,
        .takes_rest = true,
        .grids = expert_grid,
        .zero = true},
@@ -67,12 +76,13 @@ const AxisTable& all_axes() {
 }
 
 AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator) {
-  const std::vector<std::string> known = names_of(table, axes_of(table, dense_grid));
+  const std::vector<std::string> known = names_of(table, axes_of(table, dense_grid)),
+                                 example{names_of(table, dividing(table, Divides::width)).front(), known.front()};
   AxisOrder order;
   const auto refuse = [&](const std::string& what) {
     usage_error(what, fmt::format("the order given is \"{}\"", text),
                 fmt::format("name two or more of the axes {}, from the outermost to the innermost: {}", join(known, ", "),
-                            join({known[1], known[0]}, {&separator, 1})));
+                            join(example, {&separator, 1})));
   };
   for (const std::string& name : split(text, separator)) {
     if (!std::ranges::count(known, name)) refuse(fmt::format("no axis is called \"{}\"", name));
@@ -142,6 +152,13 @@ AxisSet sharding(const AxisTable& table) {
   AxisSet set = 0;
   for (std::size_t row = 0; row < table.size(); ++row)
     if (table[row].zero) set |= 1U << row;
+  return set;
+}
+
+AxisSet repeating(const AxisTable& table) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].repeats) set |= 1U << row;
   return set;
 }
 

@@ -6,14 +6,19 @@
 // The table describes two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs to
 // one grid or to both; in either grid, the product of the axis sizes is the number of ranks.
 //
-//                outermost                  innermost
-//   dense        pp         dp       cp     tp             dp · cp = edp · ep
-//   experts      pp         edp      ep     tp
-//   depth        0          1        2      3
+//                outermost                       innermost
+//   dense        pp     rep     dp       cp      tp             dp · cp = edp · ep
+//   experts      pp     rep     edp      ep      tp
+//   depth        0      1       2        3       4
 //
 // So ranks that hold copies of a dense layer hold different experts if they differ on ep. No word or flag names the size of
 // edp, because it follows from the others. Without ep, both grids are the same, and the axes of only the expert grid have no
 // groups.
+//
+// ZeRO shards along dp and cp, and edp. The axis rep repeats those groups of ranks: ranks along rep hold the same shards. So
+// the data-parallel replicas are dp times rep. Under ZeRO-3 this is the hybrid sharding of FSDP (HSDP) and of MiCS. rep is
+// an axis because its calls differ from those of dp: other ranks, other hosts, another backend, once per step. It lies
+// outside dp, so that the ranks that gather values in every micro-batch are neighbors.
 //
 // The usual order of the axes is that of their depths. An AxisOrder states another one: it names axes from the outermost to
 // the innermost. These exchange their places among themselves. The others keep theirs: tp,pp means tp,dp,cp,pp. But axes
@@ -41,6 +46,7 @@ struct AxisRow {
   bool takes_rest = false;  // true: if a layout word omits the axis, its size is ranks / (other sizes of its grid)
   unsigned grids = both_grids;
   bool zero = false;            // true: ZeRO shards optimizer state, gradients and values among the axis's ranks
+  bool repeats = false;         // true: the axis's ranks hold the same shards, so without ZeRO its size is 1
   const char* flag = "";        // help text of the axis's flag
   const char* coordinate = "";  // the record's description of a rank's coordinate on the axis
   const char* megatron = "";    // Megatron-LM's option for the axis
@@ -75,7 +81,8 @@ unsigned grid_of(const AxisTable& table, AxisSet cut);
 // The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a
 // parameter and sum its gradient, unless the axis cuts the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
-AxisSet sharding(const AxisTable& table);  // the axes along which ZeRO shards
+AxisSet sharding(const AxisTable& table);   // the axes along which ZeRO shards
+AxisSet repeating(const AxisTable& table);  // the axes that repeat the groups among which ZeRO shards
 std::vector<std::string> names_of(const AxisTable& table, AxisSet set);
 inline bool contains(AxisSet set, std::size_t row) { return (set >> row & 1U) != 0; }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/math/cast.hpp"
+
 namespace chorale {
 namespace {
 
@@ -72,9 +74,11 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
   for (std::vector<ParameterPointer>& parameters : cut(units, options, layout)) {
     Bucket bucket;
     const auto [copied, stages] = key_of(*parameters.front(), layout);
-    bucket.cut_among = options.zero == 0 ? copied : copied & sharding(*layout.axes);
+    bucket.cut_among = options.zero == 0 ? copied : copied & layout.sharded();
     bucket.group = &mesh.along(bucket.cut_among);
-    if (Axis& others = mesh.along(copied & ~bucket.cut_among); others.size() > 1) bucket.other_shards = &others;
+    Axis& others = mesh.along(copied & ~bucket.cut_among);
+    if (others.size() > 1) bucket.other_shards = &others;
+    if (layout.hpz && options.gradients) bucket.near = &mesh.along(copied & sharding(*layout.axes));
     if (stages.size() > 1) bucket.stages = &mesh.ends();
     const auto further = [&, copied = copied](const ParameterPointer& p) { return summed_over(*p, layout) & ~copied; };
     std::ranges::stable_partition(parameters, [&](const ParameterPointer& p) { return further(p) != 0; });
@@ -86,10 +90,10 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
         if (!goes_on) bucket.sums.push_back({bucket.count, 0, &more});
         bucket.sums.back().count += elements;
       }
-      bucket.places.push_back({p, bucket.count, copies(*p, bucket.cut_among, mesh) == 0});
+      bucket.places.push_back({p, bucket.count, copies(*p, copied, mesh) == 0});
       bucket.count += elements;
     }
-    const std::int64_t ranks = bucket.group->size();
+    const std::int64_t ranks = bucket.group->size() * others.size();
     bucket.count = (bucket.count + ranks - 1) / ranks * ranks;
     buckets_.push_back(std::move(bucket));
   }
@@ -106,15 +110,19 @@ AxisSet Buckets::copied_along(const Parameter& parameter) const {
 
 void Buckets::allocate(Bucket& bucket) {
   const std::int64_t length = shard(bucket), first = length * bucket.group->rank();
-  const auto alone = [&](DType dtype, Category category) { return Tensor(memory_, {length}, dtype, category); };
+  const auto alone = [&](Allocator* tier, DType dtype, Category category) {
+    return Tensor(tier ? *tier : memory_, {length}, dtype, category);
+  };
   if (options_.zero >= 3) {
-    bucket.value_shard = alone(options_.compute, Category::params);
+    bucket.value_shard = alone(options_.values_in, options_.compute, Category::params);
+    if (bucket.near)
+      bucket.near_shard = Tensor(memory_, {bucket.count / bucket.near->size()}, options_.compute, Category::params);
   } else {
     bucket.bind_values(new_values(bucket));
     bucket.value_shard = bucket.values.narrow(first, length);
   }
   if (options_.gradients && options_.zero >= 2) {
-    bucket.gradient_shard = alone(options_.gradient, Category::grads);
+    bucket.gradient_shard = alone(options_.gradients_in, options_.gradient, Category::grads);
   } else if (options_.gradients) {
     bucket.bind_gradients(new_gradients(bucket));
     bucket.gradient_shard = bucket.gradients.narrow(first, length);
@@ -128,13 +136,37 @@ Tensor Buckets::new_values(const Bucket& bucket) {
 }
 
 Tensor Buckets::new_gradients(const Bucket& bucket) {
-  const Tensor gradients(memory_, {bucket.count}, options_.gradient, Category::grads);
+  const Tensor gradients = is_away(bucket.gradient_shard)  // a rank that has all of it writes it as it is
+                               ? Staged(memory_, bucket.count, options_.gradient, Category::grads).tensor()
+                               : Tensor(memory_, {bucket.count}, options_.gradient, Category::grads);
   clear(gradients);
   return gradients;
 }
 
+Tensor Buckets::zeros(std::int64_t count) {
+  const Tensor zeros(memory_, {count}, options_.gradient, Category::grads);
+  clear(zeros);
+  return zeros;
+}
+
+void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
+  through_windows(
+      {{{shard, Category::grads, true, true}, {sum}}}, options_.window_elements, memory_, traffic_,
+      [&](const Window&, std::span<const Tensor> here) { add(here[1].slice(), here[0].slice(), options_.queue); });
+}
+
+// The reducer does not read a shard in a slow tier before it has written it.
 void Buckets::clear_gradients() {
-  for (const Bucket& bucket : buckets_) clear(bucket.gradients ? bucket.gradients : bucket.gradient_shard);
+  for (const Bucket& bucket : buckets_)
+    if (!is_away(bucket.gradient_shard)) clear(bucket.gradients ? bucket.gradients : bucket.gradient_shard);
+}
+
+void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {
+  if (!is_away(shard)) return f(shard);
+  Staged here = staged(shard, category);
+  if (use != Use::write) here.start_read(shard, traffic_), here.wait();
+  f(here.tensor());
+  if (use != Use::read) here.start_write(shard, traffic_), here.wait();
 }
 
 template <class Visit>
@@ -156,19 +188,30 @@ std::vector<Owned> Buckets::owned() const {
                  &gradients = whole ? bucket.gradients : bucket.gradient_shard;
     each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t within, std::int64_t n) {
       all.push_back({place.parameter, within, n, values.narrow(at - first, n),
-                     gradients ? gradients.narrow(at - first, n) : Tensor()});
+                     gradients ? gradients.narrow(at - first, n) : Tensor(), values, gradients, at - first});
     });
   }
   return all;
 }
 
+Buckets::Range Buckets::counted(const Bucket& bucket) {
+  const std::int64_t whole = shard(bucket), first = whole * bucket.group->rank();
+  if (!bucket.other_shards) return {first, whole};
+  const std::int64_t part = whole / bucket.other_shards->size();
+  return {first + part * bucket.other_shards->rank(), part};
+}
+
 void Buckets::each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const {
-  for (const Bucket& bucket : buckets_) {
-    const std::int64_t first = shard(bucket) * bucket.group->rank();
-    each_piece(bucket, first, shard(bucket), [&](const Bucket::Place& place, std::int64_t at, std::int64_t, std::int64_t n) {
-      if (place.counts) visit(*place.parameter, bucket.gradient_shard.narrow(at - first, n).slice());
-    });
-  }
+  for (const Bucket& bucket : buckets_) each_counted(bucket, bucket.gradient_shard, visit);
+}
+
+void Buckets::each_counted(const Bucket& bucket, const Tensor& gradients,
+                           const std::function<void(const Parameter&, const Slice&)>& visit) const {
+  const std::int64_t shard_begins = shard(bucket) * bucket.group->rank();
+  const auto [first, count] = counted(bucket);
+  each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t, std::int64_t n) {
+    if (place.counts) visit(*place.parameter, gradients.narrow(at - shard_begins, n).slice());
+  });
 }
 
 }  // namespace chorale

@@ -4,8 +4,16 @@
 // Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes that divide
 // the batch.
 //
-// The ranks that sum a bucket's gradients are its group. The bucket is padded to a multiple of the group's size. Each
-// rank of the group has one shard: a block of equal size, which may begin inside a tensor.
+// The ranks that sum a bucket's gradients are its group. Each rank of the group has one shard: a block of equal size, which
+// may begin inside a tensor. If the layout repeats such groups, ranks of other groups hold the same shard. The bucket is
+// padded to a multiple of the ranks of all these groups, so that a shard, too, has blocks of equal size.
+//
+// Under hpz (ZeRO++, Wang et al. 2023) the group also reaches along rep. A bucket then has a second, smaller group: the near
+// ranks, along dp and cp. Each of them keeps a secondary shard of the values, which the backward pass gathers.
+//
+//   dp2.rep2.z3.hpz     shards            │ rank 0 │ rank 1 │ rank 2 │ rank 3 │
+//                       secondary shards  │     rank 0      │     rank 1      │
+//                                         │     rank 2      │     rank 3      │
 //
 //   bucket   │ gain │ bias │ weight ··············· │ pad │        N = 4:  │ shard 0 │ shard 1 │ shard 2 │ shard 3 │
 //             with sums                                                      cut without regard to the tensors
@@ -21,6 +29,7 @@
 #include "layers/gpt.hpp"
 #include "layers/optimizer.hpp"
 #include "parallel/mesh.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 
@@ -28,7 +37,7 @@ struct Bucket {
   struct Place {
     ParameterPointer parameter;
     std::int64_t first;  // index of the parameter's first element in the bucket
-    // Whether this rank counts the parameter's elements in its shard of the bucket in the gradient norm. False only for
+    // Whether this rank counts the parameter's elements in its part of the bucket in the gradient norm. False only for
     // copies that another rank counts: uncut parameters on all tensor-parallel ranks but the first, and the second copy of a
     // tied table.
     bool counts;
@@ -44,13 +53,14 @@ struct Bucket {
   AxisSet cut_among = 0;      // the axes of `group`
   Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO each of them owns a shard
   std::vector<Sum> sums;
-  // Further sums of this rank's shard, after the sum over `group`. Null: not needed. `other_shards` is for tables in which
-  // ZeRO shards along only some of the axes that divide the batch.
-  Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard; null with today's axes
+  // Further sums of this rank's shard, after the sum over `group`. Null: not needed.
+  Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard: along rep
   Axis* stages = nullptr;        // over the two stages that hold a tied table
+  Axis* near = nullptr;          // under hpz, the ranks that together keep all values; else null
 
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
   Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or separate storage
+  Tensor near_shard;                   // this rank's shard among `near`, of the values in the newest forward pass
   // The number of gradients that are not ready yet. With ZeRO-0 and 1, it starts at parameters × micro-batches in each step;
   // with ZeRO-2 and 3, at parameters in each micro-batch.
   std::int64_t waits_for = 0;
@@ -66,6 +76,9 @@ struct BucketOptions {
   std::int64_t bytes = 25 << 20;  // gradient bytes per bucket; ignored with ZeRO-2 and 3, whose buckets end with each unit
   DType compute = DType::f32, gradient = DType::f32;  // types of values and gradients
   bool gradients = true;                              // false: allocates none, for generation
+  Allocator* values_in = nullptr;                     // the slow tier of the shards of values; null: in memory
+  Allocator* gradients_in = nullptr;                  // the same for gradients
+  std::int64_t window_elements = 1 << 20;             // of a shard in a slow tier that are in memory at once
   Queue queue = {};                                   // the device or threads that add gradients to a shard
 };
 
@@ -85,15 +98,32 @@ class Buckets {
   // If several ranks hold copies of the same part of a parameter, the first of them is the part's owner and saves it in
   // checkpoints. Returns the axes along which this rank's coordinates differ from the owner's; empty on the owner.
   AxisSet copied_along(const Parameter& parameter) const;
-  // Calls visit(parameter, gradients) for the elements that this rank counts. Over all ranks, each element is counted once.
+  // Calls visit(parameter, gradients) for the elements that this rank counts. Over all ranks, each element is counted once,
+  // and each rank counts as many elements as without ZeRO.
   void each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const;
+  // The same for one bucket, whose shard of gradients is `shard` or a copy of it.
+  void each_counted(const Bucket& bucket, const Tensor& shard,
+                    const std::function<void(const Parameter&, const Slice&)>& visit) const;
 
-  Tensor new_values(const Bucket& bucket);     // uninitialized storage for a whole bucket
-  Tensor new_gradients(const Bucket& bucket);  // zeros
+  Tensor new_values(const Bucket& bucket);                    // uninitialized storage for a whole bucket
+  Tensor new_gradients(const Bucket& bucket);                 // zeros
+  Tensor zeros(std::int64_t count);                           // in the type of gradients
+  void add_to_shard(const Tensor& sum, const Tensor& shard);  // which is in a slow tier
+  // Memory for a copy of a shard that is in a slow tier.
+  Staged staged(const Tensor& shard, Category category) { return {memory_, shard.count(), shard.dtype(), category}; }
+  TierTraffic& traffic() { return traffic_; }
+  const TierTraffic& traffic() const { return traffic_; }
+  // Calls f with a shard, or with a copy in memory if it is in a slow tier.
+  void in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f);
 
  private:
+  struct Range {
+    std::int64_t first, count;  // elements of a bucket
+  };
   void allocate(Bucket& bucket);
   static std::int64_t shard(const Bucket& bucket) { return bucket.count / bucket.group->size(); }
+  // The elements that this rank counts: an equal part of its shard if other ranks hold the same shard.
+  static Range counted(const Bucket& bucket);
   // Calls visit(place, first in the bucket, first in the parameter, count) for each piece within [first, first + count) of
   // the bucket.
   template <class Visit>
@@ -103,6 +133,7 @@ class Buckets {
   const Mesh& mesh_;
   Allocator& memory_;
   std::vector<Bucket> buckets_;
+  TierTraffic traffic_;
   std::map<const Parameter*, Bucket*> home_;
 };
 

@@ -10,6 +10,9 @@
 // With N ranks, Ψ parameters and ring algorithms, a rank sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al.
 // 2020) sends as many elements. Its buckets are reduce-scattered, each rank updates only its shard (1/N of the
 // optimizer's state), and the values are gathered.
+//
+// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, after the sums of
+// all buckets over N. A rank then sends 2(Ψ/N)(R−1)/R elements more.
 #include "parallel/reducer.hpp"
 
 namespace chorale {
@@ -78,9 +81,18 @@ void add_before(const Bucket& bucket) {
 }
 
 void add_after(Buckets& buckets) {
-  for (const Bucket& bucket : buckets.all())
-    for (Axis* const group : {bucket.other_shards, bucket.stages})
-      if (group) group->all_reduce(buckets.options().zero == 0 ? bucket.gradients : bucket.gradient_shard);
+  for (Axis* Bucket::*const over : {&Bucket::other_shards, &Bucket::stages}) {
+    std::vector<Axis::Pending> under_way;
+    for (const Bucket& bucket : buckets.all()) {
+      Axis* const group = bucket.*over;
+      const Tensor& sums = buckets.options().zero == 0 ? bucket.gradients : bucket.gradient_shard;
+      if (group && is_away(sums))
+        buckets.in_memory(sums, Category::grads, Use::both, [&](const Tensor& here) { group->all_reduce(here); });
+      else if (group)
+        under_way.push_back(group->start_all_reduce(sums));
+    }
+    for (Axis::Pending& pending : under_way) pending.wait();
+  }
 }
 
 void gather_values(Buckets& buckets) {

@@ -105,6 +105,7 @@ std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
     layout.zero = asked.zero, layout.order = asked.order;
+    layout.hpz = asked.hpz && layout.repeats() > 1 && layout.zero == 3;
     layout.sequence = asked.sequence && layout.shards() > 1;
     Layout scheduled = layout;
     if (layout.stages() > 1) scheduled.schedule = asked.schedule, scheduled.chunks = asked.chunks;
@@ -198,7 +199,9 @@ std::int64_t& Layout::operator[](std::string_view axis) {
 }
 
 bool Layout::operator==(const Layout& other) const {
-  const auto fields = [](const Layout& l) { return std::tie(l.axes, l.sizes, l.zero, l.sequence, l.schedule, l.chunks); };
+  const auto fields = [](const Layout& l) {
+    return std::tie(l.axes, l.sizes, l.zero, l.hpz, l.sequence, l.schedule, l.chunks);
+  };
   return fields(*this) == fields(other) && outwards_in() == other.outwards_in();
 }
 
@@ -206,10 +209,34 @@ std::int64_t Layout::ranks() const { return along(axes_of(*axes, dense_grid)); }
 
 Layout inferred(Layout layout, std::int64_t world) {
   layout = with_rest(layout, world);
-  if (const MaybeMisfit misfit = check_rest(layout, world))
-    usage_error(misfit->what, misfit->numbers,
-                fmt::format("try {}", nearest_of(layout, shapes_of(*layout.axes, world,
-                                                                   {{Divides::experts, layout.expert_ranks()}}))));
+  if (const MaybeMisfit misfit = check_rest(layout, world)) {
+    std::vector<Layout> others = shapes_of(*layout.axes, world, {{Divides::experts, layout.expert_ranks()}});
+    for (Layout& other : others)
+      if (other.repeats() > 1) other.zero = layout.zero;
+    std::erase_if(others, [](const Layout& other) { return check_repeats(other).has_value(); });
+    usage_error(misfit->what, misfit->numbers, fmt::format("try {}", nearest_of(layout, others)));
+  }
+  return layout;
+}
+
+Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag) {
+  const AxisTable& axes = *layout.axes;
+  const std::int64_t copies = layout.copies(), context = layout.context_ranks();
+  const auto suits = [&](std::int64_t n) { return n > 0 && copies % n == 0 && n % context == 0; };
+  if (!suits(ranks)) {
+    std::vector<std::string> fitting;
+    for (const std::int64_t n : divisors(copies))
+      if (suits(n)) fitting.push_back(std::to_string(n));
+    usage_error("groups of this size do not divide the replicas",
+                fmt::format("{}: {} {}, {} copies of the model{}", to_string(layout), flag, ranks, copies,
+                            context > 1 ? fmt::format(", {} context ranks in each group", context) : ""),
+                fmt::format("try --{} {}", flag, either(fitting)));
+  }
+  for (std::size_t row = 0; row < axes.size(); ++row)
+    if (axes[row].repeats)
+      layout.sizes[row] = copies / ranks;
+    else if (axes[row].takes_rest && !axes[row].follows())
+      layout.sizes[row] = ranks / context;
   return layout;
 }
 
@@ -244,6 +271,7 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
       for (const int zero :
            layout.copies() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one copy
         layout.sequence = sequence, layout.zero = zero;
+        if (layout.repeats() > 1 && layout.zero_ranks() == 1) continue;
         if ((!sequence || layout.shards() > 1) && fits(layout, limits)) all.push_back(layout);
       }
   return all;

@@ -19,18 +19,12 @@ std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
   return join(words, between);
 }
 
-// The axes of the dense grid, with or without the axis whose size can be inferred.
-AxisSet dense_axes(const Layout& l, bool with_rest = true) {
-  AxisSet set = axes_of(*l.axes, dense_grid);
-  for (std::size_t row = 0; row < l.axes->size(); ++row)
-    if ((*l.axes)[row].takes_rest && !with_rest) set &= ~(1U << row);
-  return set;
-}
+AxisSet dense_axes(const Layout& l) { return axes_of(*l.axes, dense_grid); }
 
-// Axes of size 1 are not mentioned.
-std::string world_of(const Layout& l, std::int64_t world) {
-  const std::string others = sizes_in_words(l, l.divided(dense_axes(l, false)), " × ");
-  return others.empty() ? fmt::format("world {}", world) : fmt::format("world {} / ({})", world, others);
+// The number of ranks divided by the other axes' sizes, in words. Axes of size 1 are not mentioned.
+std::string quotient(const Layout& l, std::int64_t world, AxisSet others) {
+  const std::string sizes = sizes_in_words(l, l.divided(others), " × ");
+  return sizes.empty() ? fmt::format("world {}", world) : fmt::format("world {} / ({})", world, sizes);
 }
 
 MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
@@ -47,6 +41,8 @@ MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
                               limits.world)};
   return {};
 }
+
+MaybeMisfit check_zero(const Layout& l, const LayoutLimits&) { return check_repeats(l); }
 
 MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
   const ModelShape& s = limits.shape;
@@ -107,7 +103,7 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
     return Misfit{"the batch does not divide evenly",
                   fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{} (data_parallel = {})",
                               limits.global_batch, micro, l.replicas(), micro.empty() ? "" : fmt::format(" = {}", unit),
-                              world_of(l, limits.world))};
+                              quotient(l, limits.world, dense_axes(l) & ~dividing(*l.axes, Divides::batch)))};
   return {};
 }
 
@@ -126,7 +122,10 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
 MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
   const std::int64_t ranks = l.context_ranks(), sequence = limits.shape.sequence;
   if (ranks == 1) return {};
-  if (MaybeMisfit misfit = misfit_of_heads(limits.context, limits.shape, l)) return misfit;
+  const bool by_host = context_scheme_named(limits.context.scheme).has_levels && limits.context.inner == 0;
+  if (limits.one_host || !by_host)
+    if (MaybeMisfit misfit = misfit_of_heads(limits.context, limits.shape, l)) return misfit;
+  if (MaybeMisfit misfit = misfit_of_cut(limits.context, limits.shape, l)) return misfit;
   const CutRow& cut = token_cut_for(limits.context.cut, sequence, ranks);
   const Leaves leaves = Context::leaves_of(sequence);
   const std::int64_t length = leaves.length, blocks = leaves.per_sample();
@@ -155,20 +154,26 @@ MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
 
 }  // namespace
 
+std::vector<std::int64_t> fitting_inner(const ModelShape& s, const Layout& l) {
+  const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
+  std::vector<std::int64_t> fitting;
+  for (std::int64_t inner = 1; inner <= ranks; ++inner) {
+    // Ranks share key heads only if all of them exchange heads.
+    const bool shares = inner == ranks && ranks % groups == 0 && s.queries() % (ranks / groups) == 0;
+    if (ranks % inner == 0 && (groups % inner == 0 || shares)) fitting.push_back(inner);
+  }
+  return fitting;
+}
+
 MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, const Layout& l) {
   const bool levels = context_scheme_named(context.scheme).has_levels;
   if (!levels && context.scheme != "ulysses") return {};
   const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
-  // Ranks share key heads only if all of them exchange heads.
-  const auto fits = [&](std::int64_t inner) {
-    const bool shares = inner == ranks && ranks % groups == 0 && s.queries() % (ranks / groups) == 0;
-    return ranks % inner == 0 && (groups % inner == 0 || shares);
-  };
   const std::int64_t inner = levels && context.inner > 0 ? context.inner : ranks;
-  if (fits(inner)) return {};
+  const std::vector<std::int64_t> fitting = fitting_inner(s, l);
+  if (std::ranges::count(fitting, inner)) return {};
   std::vector<std::string> others;
-  for (std::int64_t other = 1; levels && other <= ranks; ++other)
-    if (fits(other)) others.push_back(std::to_string(other));
+  for (const std::int64_t other : fitting) others.push_back(std::to_string(other));
   const std::string remedy = levels ? "--context-inner " + either(others) : "";
   const std::string heads = fmt::format("num-query-groups {} / tensor {} = {}", s.groups, l.shards(), groups);
   if (inner == ranks)
@@ -186,6 +191,15 @@ MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, 
                 fmt::format("{} is not a multiple of context-inner {}", heads, inner), remedy};
 }
 
+MaybeMisfit misfit_of_cut(const ContextOptions& context, const ModelShape& s, const Layout& l) {
+  const CutRow& cut = token_cut_for(context.cut, s.sequence, l.context_ranks());
+  if (!cut.by_work || !context_scheme_named(context.scheme).has_levels) return {};
+  return Misfit{
+      fmt::format("the groups of {} need the same tokens of every sample", context.scheme),
+      fmt::format("context {} with --context-cut {}, which cuts each sample by its documents", l.context_ranks(), cut.name),
+      "--context-cut zigzag, or --context-scheme ring"};
+}
+
 // The number of sequences that all replicas process at once. The batch must be a multiple of it.
 std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
   return l.replicas() * std::max<std::int64_t>(1, limits.micro_batch);
@@ -197,20 +211,38 @@ MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
     const AxisRow& axis = (*l.axes)[row];
     if (!axis.takes_rest || l.size(row) != 0) continue;
     if (!axis.follows())
-      return Misfit{"the layout does not divide the number of ranks",
-                    fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world))};
-    return Misfit{
-        "the expert ranks do not divide the replicas",
-        fmt::format("{} is not a multiple of {}", sizes_in_words(l, l.divided(holding_copies(*l.axes, dense_grid)), " × "),
-                    sizes_in_words(l, experts, " × "))};
+      return Misfit{
+          "the layout does not divide the number of ranks",
+          fmt::format("{}_parallel = {} is not an integer", axis.noun, quotient(l, world, dense_axes(l) & ~(1U << row)))};
+    return Misfit{"the expert ranks do not divide the replicas",
+                  fmt::format("{} is not a multiple of {}",
+                              sizes_in_words(l, l.divided(dense_axes(l) & ~axes_of(*l.axes, expert_grid)), " × "),
+                              sizes_in_words(l, experts, " × "))};
   }
   return {};
 }
 
+MaybeMisfit check_repeats(const Layout& l) {
+  if (l.hpz && l.zero < 3)
+    return Misfit{"only ZeRO-3 gathers values in the backward pass, so only there hpz helps",
+                  fmt::format("hpz, zero {}", l.zero), "--zero 3"};
+  if (l.hpz && l.repeats() == 1) {
+    std::vector<std::string> smaller;
+    for (std::int64_t ranks = l.context_ranks(); ranks < l.copies(); ranks += l.context_ranks())
+      if (l.copies() % ranks == 0) smaller.push_back(std::to_string(ranks));
+    return Misfit{"with one group of replicas, hpz would keep the shards that ZeRO-3 has anyway",
+                  fmt::format("hpz, {}", sizes_in_words(l, repeating(*l.axes), ", ")),
+                  smaller.empty() ? "" : "--hpz " + either(smaller)};
+  }
+  if (l.repeats() == 1 || l.zero > 0) return {};
+  return Misfit{"without ZeRO there are no shards to repeat",
+                fmt::format("{}, zero 0", sizes_in_words(l, repeating(*l.axes), ", ")), "--zero 1, 2 or 3"};
+}
+
 // The first check must be that of the world, and check_batch must precede those that divide the batch.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
-  for (const auto check :
-       {check_world, check_heads, check_experts, check_stages, check_batch, check_schedule, check_context, check_sequence})
+  for (const auto check : {check_world, check_zero, check_heads, check_experts, check_stages, check_batch, check_schedule,
+                           check_context, check_sequence})
     if (MaybeMisfit misfit = check(layout, limits)) return misfit;
   return {};
 }

@@ -48,11 +48,11 @@ Piece part_of(const std::string& text) {
     if (!axis.follows()) sizes += fmt::format("{}N, ", axis.name);
   for (const Numbered& n : numbered_parts(axes)) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
   for (const std::string& name : schedule_names()) right.push_back(name);
-  right.push_back("sp");
+  right.insert(right.end(), {"sp", "hpz"});
   const std::string near = nearest(part.text, right);
   usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
               (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
-                  sizes + "z0 to z3, sp, vN, an order of axes (tp-dp) and a schedule (" + join(schedule_names(), ", ") +
+                  sizes + "z0 to z3, hpz, sp, vN, an order of axes (tp-dp) and a schedule (" + join(schedule_names(), ", ") +
                   "), separated by dots");
 }
 
@@ -72,6 +72,7 @@ std::string take(const std::string& word, const Piece& part, Layout& layout) {
   const std::vector<std::string> schedules = schedule_names();
   if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
   if (part.text == "sp") return layout.sequence = true, "sp";
+  if (part.text == "hpz") return layout.hpz = true, "hpz";
   const std::size_t hyphen = part.text.find('-');
   if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name))
     return layout.order = parse_order(axes, part.text, '-'), "order";
@@ -118,6 +119,7 @@ std::string to_string(const Layout& layout) {
       word += fmt::format("{}{}{}", word.empty() ? "" : ".", axis.name, layout.sizes[row]);
   }
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
+  if (layout.hpz) word += ".hpz";
   if (layout.sequence) word += ".sp";
   const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
   if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);

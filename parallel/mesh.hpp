@@ -10,57 +10,20 @@
 // With another order of the axes, other ranks form the groups: in dp2.tp2.pp2.tp-dp-pp, pp is the innermost axis.
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "parallel/axis.hpp"
 #include "parallel/layout.hpp"
-#include "src/base/topology.hpp"
+#include "parallel/worlds.hpp"
 
 namespace chorale {
-
-// The chosen backend or algorithm of each axis ("dp", "tp", "pp", "world"). The key "" holds the choice for all other axes.
-using ByAxis = std::map<std::string, std::string>;
-std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
-const std::string& choice_for(const ByAxis& choices, const std::string& axis);
-
-// All ranks of the run, connected by several backends at once. A backend that connects only ranks of one host, such as
-// shm, is opened once per host.
-class Worlds {
- public:
-  Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock);
-  explicit Worlds(Communicator world);
-
-  int rank() const { return whole().rank(); }
-  int size() const { return whole().size(); }
-  const Communicator& for_axis(const std::string& axis) const;
-  const ByAxis& backends() const { return backends_; }
-  const Topology& topology() const { return topology_; }
-  void use_device(const std::shared_ptr<Memory>& device);  // puts tensors in this memory instead of the host's
-  Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
-  std::string about_memory() const;                        // its description for the record; may be empty
-  std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
-  // Collective. Connects the ranks of equal color, in the same order, by the same backends. With a negative color the
-  // result is empty.
-  Worlds split(int color) const;
-  explicit operator bool() const { return bool(worlds_.begin()->second); }
-
- private:
-  Worlds() = default;
-  const Communicator& whole() const;    // a communicator that contains all ranks
-  const Communicator* nearest() const;  // the communicator whose backend provides memory for tensors; null: none does
-  ByAxis backends_;
-  Topology topology_;
-  std::map<std::string, Communicator> worlds_;  // the key is the backend
-  std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
-  std::shared_ptr<Memory> device_;
-};
 
 // A rank's coordinate on each axis; the index is the axis's row in the table of axes.hpp.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
-// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses.
+// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses. A
+// group along several axes uses those of the axis that is usually the outermost, because its ranks are the furthest apart.
 struct RankGroup {
   std::string name, chosen_as;
   std::vector<int> ranks;  // in the order of the group

@@ -49,6 +49,7 @@ class Pretence {
   template <class Act>
   Accounts sent_by(Act&& act) {
     clear_accounts(training_.mesh());
+    training_.clear_tier_traffic();
     act(training_);
     return accounts_of(training_.mesh());
   }
@@ -102,7 +103,7 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
 // A lower bound on a rank's bytes, computed without a plan: an equal share of weights and gradients, as if all were those of
 // experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t replicas = layout.zero == 3 ? layout.copies() : layout.expert_ranks();
+  const std::int64_t replicas = layout.zero == 3 ? layout.zero_ranks() : layout.expert_ranks();
   const std::int64_t sharers = layout.shards() * layout.stages() * replicas;
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
@@ -118,10 +119,10 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// All layouts, each with the ZeRO stage that needs the least memory.
+// All layouts, each with the ZeRO stage that needs the least memory, whose shards are not repeated.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
   std::vector<Layout> layouts = all_layouts(limits);
-  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.copies() > 1 ? 3 : 0); });
+  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.copies() > 1 ? 3 : 0) || l.repeats() > 1; });
   return layouts;
 }
 
@@ -160,6 +161,8 @@ RankPlan observed(const Training& training) {
     plan.held[c] = ledger.current(static_cast<Category>(c));
     plan.peak[c] = ledger.peak(static_cast<Category>(c));
   }
+  for (std::size_t c = 0; c < categories; ++c) plan.offloaded[c] = training.tier_ledger().current(static_cast<Category>(c));
+  plan.tier_passes = training.tier_passes(), plan.tier_updates = training.tier_updates();
   plan.held_bytes = ledger.total();
   plan.peak_bytes = ledger.total_peak();
   plan.axes = accounts_of(training.mesh());
@@ -170,10 +173,7 @@ RankPlan observed(const Training& training) {
 
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
   const TokenCut cut(options.shape.sequence, layout.context_ranks(), options.context.cut);
-  std::int64_t fullest = 0;
-  for (std::int64_t rank = 1; rank < cut.ranks(); ++rank)
-    if (cut.tokens(rank) > cut.tokens(fullest)) fullest = rank;
-  return rank_of_stage(layout, stage, true, fullest);
+  return rank_of_stage(layout, stage, true, cut.fullest());
 }
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
@@ -190,8 +190,19 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
   RunPlan plan{.step = pretence.step()};
   plan.publication = pretence.sent_by([](Training& t) { t.publish(); });
   if (evaluation_samples > 0)
-    plan.evaluation = pretence.sent_by([&](Training& t) { t.evaluate(no_samples, evaluation_samples); });
+    plan.evaluation = pretence.sent_by([&](Training& t) {
+      t.evaluate(no_samples, evaluation_samples);
+      plan.tier_evaluation = t.tier_passes();
+    });
   return plan;
+}
+
+TierTraffic RunPlan::tier_after(const RunCounts& counts) const {
+  TierTraffic sum;
+  sum.add(step.tier_passes, counts.steps);
+  sum.add(step.tier_updates, counts.steps - counts.skipped);
+  sum.add(tier_evaluation, counts.evaluations);
+  return sum;
 }
 
 Accounts RunPlan::after(const RunCounts& counts) const {
@@ -216,7 +227,9 @@ Accounts RunPlan::after(const RunCounts& counts) const {
 
 bool knows_routing(const TrainingOptions& options, const Layout& layout) {
   const Experts& experts = options.shape.experts;
-  return experts.forced() && (experts.capacity == 0 || layout.context_ranks() == 1);
+  if (!experts.forced() || layout.context_ranks() == 1) return experts.forced();
+  const CutRow& cut = token_cut_for(options.context.cut, options.shape.sequence, layout.context_ranks());
+  return experts.capacity == 0 && !(cut.by_work && options.packed);
 }
 
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing) {

@@ -38,6 +38,8 @@ struct RankPlan {
   // `peak`.
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
+  std::array<std::int64_t, categories> offloaded{};  // bytes in a slow tier, by category
+  TierTraffic tier_passes, tier_updates;             // what moves between the tier and memory
   // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. The flops of work
   // that all tensor-parallel ranks repeat are divided among these ranks. So the flops of all ranks add up to the model's
   // flops.
@@ -83,7 +85,9 @@ struct RunCounts {
 struct RunPlan {
   RankPlan step;
   Accounts publication, evaluation;  // publication: the traffic of Training::publish, which a skipped step does not have
+  TierTraffic tier_evaluation;
   Accounts after(const RunCounts& counts) const;
+  TierTraffic tier_after(const RunCounts& counts) const;
 };
 
 RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples);
@@ -93,7 +97,8 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
 // tokens to experts; unless a plan knows it, they are not compared with the plan.
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing);
 // Whether a plan knows how many rows each rank sends to each expert: if the routing is forced. But which tokens of a
-// sequence are dropped depends on scores, so if ranks divide sequences, a plan does not know whose.
+// sequence are dropped depends on scores, and which rank has a token may depend on documents. So if ranks divide sequences,
+// a plan may not know whose rows they are.
 bool knows_routing(const TrainingOptions& options, const Layout& layout);
 
 // The idle fraction of all stages' time, assuming that a stage's time is proportional to its flops, and messages take no

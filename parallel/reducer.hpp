@@ -24,7 +24,7 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets);   // zero.cpp: ZeRO-
 // Called before the sum over a bucket's group: sums the elements listed in Bucket::sums over the groups named there. These
 // are blocking all-reduces within the backward pass.
 void add_before(const Bucket& bucket);
-// Called after the sums over the groups of all buckets: sums over Bucket::other_shards, and sums a tied table over the two
+// Called after the sums over the groups of all buckets: sums over Bucket::other_shards, then sums a tied table over the two
 // stages that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
 void add_after(Buckets& buckets);
 // Gathers the values of every bucket from all shards.

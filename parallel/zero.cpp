@@ -1,6 +1,7 @@
 #include "parallel/zero.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "src/math/cast.hpp"
 
@@ -13,6 +14,7 @@ class Sharded final : public Reducer {
 
   void begin(std::int64_t) override {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+    begun_.clear();
   }
 
   // Acts once all gradients of a bucket are ready for this micro-batch. Sums the gradients over ranks, adds this rank's
@@ -25,18 +27,53 @@ class Sharded final : public Reducer {
     const std::int64_t length = bucket.count / bucket.group->size();
     const Tensor sum = bucket.gradients.narrow(length * bucket.group->rank(), length);
     bucket.group->reduce_scatter(bucket.gradients, sum);
-    add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
+    if (is_away(bucket.gradient_shard))
+      add_in_tier(bucket, sum);
+    else
+      add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
     bucket.bind_gradients({});
   }
 
-  void finish() override { add_after(buckets_); }
+  void finish() override {
+    end_writing();
+    add_after(buckets_);
+  }
 
   void publish() override {
     if (buckets_.options().zero < 3) gather_values(buckets_);  // with ZeRO-3, each unit gathers its own values
   }
 
  private:
+  // The first micro-batch of a step finds zeros, which need not be read, and its sum is written while the next unit
+  // computes. The sums of later micro-batches are added window by window.
+  void add_in_tier(Bucket& bucket, const Tensor& sum) {
+    end_writing();
+    if (!begun_.insert(&bucket).second) return buckets_.add_to_shard(sum, bucket.gradient_shard);
+    if (bucket.group->size() == 1) {
+      add_zeros(sum);
+      writing_ = Staged(sum, Category::grads);
+    } else {
+      writing_ = buckets_.staged(bucket.gradient_shard, Category::grads);
+      clear(writing_.tensor());
+      add(sum.slice(), writing_.tensor().slice(), buckets_.options().queue);
+    }
+    writing_.start_write(bucket.gradient_shard, buckets_.traffic());
+  }
+  // What adding to zeros does: −0 becomes 0.
+  void add_zeros(const Tensor& sum) {
+    if (!is_floating(sum.dtype())) return;
+    const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);
+    const Tensor zeros = buckets_.zeros(most);
+    for (std::int64_t first = 0; first < sum.count(); first += most) {
+      const std::int64_t count = std::min(most, sum.count() - first);
+      add(zeros.narrow(0, count).slice(), sum.narrow(first, count).slice(), buckets_.options().queue);
+    }
+  }
+  void end_writing() { writing_.wait(), writing_ = {}; }
+
   Buckets& buckets_;
+  std::set<const Bucket*> begun_;  // those whose shard in the tier has sums of this step
+  Staged writing_;
 };
 
 }  // namespace
@@ -47,44 +84,75 @@ ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses
     : WrappingLayer(std::move(inner)), buckets_(buckets) {
   for (const ParameterPointer& p : uses) {
     Bucket* const bucket = &buckets_.of(*p);
-    if (std::find(mine_.begin(), mine_.end(), bucket) == mine_.end()) mine_.push_back(bucket);
+    if (std::ranges::find(mine_, bucket, &Part::bucket) == mine_.end()) mine_.push_back({bucket});
   }
 }
 
-void ZeroUnit::fetch() {
+void ZeroUnit::read(Pass pass) {
   if (buckets_.options().zero < 3) return;
-  for (Bucket* bucket : mine_) {
-    if (bucket->values) continue;
-    bucket->bind_values(buckets_.new_values(*bucket));
-    under_way_.push_back(bucket->group->start_all_gather(bucket->value_shard, bucket->values));
+  for (Part& part : mine_) {
+    if (!is_away(part.bucket->value_shard) || part.shard || gathers_near(*part.bucket, pass)) continue;
+    part.shard = buckets_.staged(part.bucket->value_shard, Category::params);
+    part.shard.start_read(part.bucket->value_shard, buckets_.traffic());
   }
 }
 
-void ZeroUnit::need() {
-  fetch();
-  for (Axis::Pending& pending : under_way_) pending.wait();
-  under_way_.clear();
+void ZeroUnit::fetch(Pass pass) {
+  read(pass);
+  if (buckets_.options().zero < 3) return;
+  for (Part& part : mine_) {
+    Bucket& bucket = *part.bucket;
+    if (bucket.values || (part.shard && bucket.group->size() == 1)) continue;
+    part.shard.wait();
+    bucket.bind_values(buckets_.new_values(bucket));
+    const bool near = gathers_near(bucket, pass);
+    part.gathering = (near ? bucket.near : bucket.group)
+                         ->start_all_gather(near         ? bucket.near_shard
+                                            : part.shard ? part.shard.tensor()
+                                                         : bucket.value_shard,
+                                            bucket.values);
+  }
+}
+
+void ZeroUnit::need(Pass pass) {
+  fetch(pass);
+  for (Part& part : mine_) {
+    part.gathering.wait();
+    if (!part.shard || part.bucket->values) continue;
+    part.shard.wait();
+    part.bucket->bind_values(part.shard.tensor());
+  }
 }
 
 void ZeroUnit::release() {
   if (buckets_.options().zero < 3) return;
-  for (Bucket* bucket : mine_) bucket->bind_values({});
+  for (Part& part : mine_) part.bucket->bind_values({}), part.shard = {};
+}
+
+void ZeroUnit::keep() {
+  for (const Part& part : mine_)
+    if (const Bucket& bucket = *part.bucket; bucket.near)
+      copy(bucket.values.narrow(bucket.near_shard.count() * bucket.near->rank(), bucket.near_shard.count()).slice(),
+           bucket.near_shard.slice());
 }
 
 Tensor ZeroUnit::forward(const Tensor& x, Context& context) {
-  need();
-  if (after_) after_->fetch();
+  need(Pass::forward);
+  if (after_) after_->fetch(Pass::forward);
+  if (after_ && after_->after_) after_->after_->read(Pass::forward);
   const Tensor y = inner_->forward(x, context);
+  if (context.tape) keep();  // a backward pass follows
   release();
   return y;
 }
 
 Tensor ZeroUnit::backward(const Tensor& dy, Context& context) {
-  need();
-  if (before_) before_->fetch();
+  need(Pass::backward);
+  if (before_) before_->fetch(Pass::backward);
+  if (before_ && before_->before_) before_->before_->read(Pass::backward);
   context.weight_gradient([this] {
-    for (Bucket* bucket : mine_)
-      if (!bucket->gradients) bucket->bind_gradients(buckets_.new_gradients(*bucket));
+    for (const Part& part : mine_)
+      if (!part.bucket->gradients) part.bucket->bind_gradients(buckets_.new_gradients(*part.bucket));
   });
   const Tensor dx = inner_->backward(dy, context);
   release();

@@ -12,6 +12,10 @@
 // parameters. ZeRO-2 pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times
 // per micro-batch. In f32, weights take 4 bytes per parameter, gradients 4 and Adam's two moments 8. This makes 4Ψ + 12Ψ/N
 // bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole tensors of the units that compute.
+//
+// Under hpz, a rank keeps its secondary shard of a unit's values after the forward pass (Bucket::near_shard). The backward
+// pass gathers these shards among the S near ranks: (S−1)/S·Ψ elements, which need not leave a host. In f32 the secondary
+// shards take 4Ψ/S bytes.
 #pragma once
 #include "layers/wrapping.hpp"
 #include "parallel/reducer.hpp"
@@ -30,14 +34,23 @@ class ZeroUnit final : public WrappingLayer {
   Tensor backward(const Tensor& dy, Context& context) override;
 
  private:
-  // These three functions do nothing under ZeRO-2, because values are always whole there.
-  void fetch();    // starts to gather the unit's values, unless that has been started
-  void need();     // waits until the unit's values are gathered
-  void release();  // drops the unit's whole values
+  enum class Pass { forward, backward };
+  // These functions do nothing under ZeRO-2, because values are always whole there.
+  void read(
+      Pass pass);  // starts to read the unit's shards from a slow tier, unless they are in memory or that has been started
+  void fetch(Pass pass);  // starts to gather the unit's values, unless that has been started; waits for read()
+  void need(Pass pass);   // waits until the unit's values are gathered
+  void release();         // drops the unit's whole values
+  void keep();            // under hpz, copies this rank's secondary shards from the whole values
+  static bool gathers_near(const Bucket& bucket, Pass pass) { return bucket.near && pass == Pass::backward; }
 
+  struct Part {
+    Bucket* bucket;
+    Staged shard = {};  // the copy of a shard in a slow tier
+    Axis::Pending gathering = {};
+  };
   Buckets& buckets_;
-  std::vector<Bucket*> mine_;
-  std::vector<Axis::Pending> under_way_;
+  std::vector<Part> mine_;
   ZeroUnit *before_ = nullptr, *after_ = nullptr;
 };
 

@@ -95,8 +95,11 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
   std::vector<Layout> legal;
   for (const Layout& layout : all_layouts(limits)) {
     if (layout.copies() == 1 && layout.zero > 0) continue;  // ZeRO has nothing to shard
-    for (const Layout& scheduled : with_schedules(layout, limits))
-      if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
+    Layout hpz = layout;
+    hpz.hpz = layout.zero == 3 && layout.repeats() > 1;
+    for (const Layout& one : hpz.hpz ? std::vector{layout, hpz} : std::vector{layout})
+      for (const Layout& scheduled : with_schedules(one, limits))
+        if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
   }
   return legal;
 }

@@ -1,6 +1,7 @@
 // Helps to choose a layout: plans every legal layout of a number of ranks with the real code, and compares the plans.
 //
-//   legal_layouts   lists dp × tp × pp, with and without sp, with ZeRO 0 to 3, and with every pipeline schedule that fits
+//   legal_layouts   lists every split of the ranks, with and without sp, with ZeRO 0 to 3 and hpz, and with every pipeline
+//                   schedule that fits
 //   weigh           finds four costs of a layout: the most memory and the most bytes sent of any rank, the bubble, and the
 //                   time of a step if the machine file has the prices
 //   in_order        sorts: layouts that fit in memory first; among these, first those that no other layout beats; then by

@@ -57,7 +57,7 @@ std::optional<Case> changed(Case row, const Variation& variation) {
 std::vector<Layout> few_with_every_strategy(std::int64_t world) {
   std::vector<Layout> layouts;
   for (const char* word : {"dp2.z3", "dp2.tp2.z2.sp", "dp2.pp2.z1", "dp1.tp2.pp2", "dp2.tp2.pp2.z1.sp", "dp2.cp2.z1",
-                           "dp1.tp2.cp2", "dp1.pp2.cp2"})
+                           "dp1.tp2.cp2", "dp1.pp2.cp2", "dp2.rep2.z3"})
     if (const Layout layout = parse_layout(word, 0); layout.ranks() <= world) layouts.push_back(layout);
   return layouts;
 }

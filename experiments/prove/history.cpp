@@ -111,7 +111,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   const AxisTable& axes = *layout.axes;
   const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
                 experts = dividing(axes, Divides::experts, expert_grid), in_use = axes_of(axes, layout.grids()),
-                shards = layout.zero > 0 ? sharding(axes) & in_use : 0;
+                shards = layout.zero > 0 ? layout.sharded() & in_use : 0;
   std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && is_total) sums.emplace_back("world all_reduce");
   if (!is_norm) {

@@ -20,8 +20,9 @@ namespace {
 // Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
 // result.
 const std::set<std::string> said_by_layout = [] {
-  std::set<std::string> flags{"layout",         "zero", "use-distributed-optimizer", "sequence-parallel", "schedule",
-                              "virtual-stages", "order"};
+  std::set<std::string> flags{
+      "layout",   "zero",           "shard-size", "hpz", "use-distributed-optimizer", "sequence-parallel",
+      "schedule", "virtual-stages", "order"};
   for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
   return flags;
 }();

@@ -113,6 +113,18 @@ void LayoutFlags::declare_layout(Options& o) {
         "ZeRO: 1 shards optimizer state over replicas, 2 also gradients, 3 also parameters; auto: from the layout")
       .one_of({"auto", "0", "1", "2", "3"})
       .alias("zero-stage");
+  o.add("shard-size", shard_size_,
+        "ranks among which ZeRO shards, of all replicas and their context ranks: sets dp and rep, but not their product; 0: "
+        "from the layout")
+      .range(0, 1e6)
+      .only_where("zero 1, 2 or 3", [this] { return all() || asked().zero > 0 ? "" : "the ZeRO stage is 0"; });
+  o.add("hpz", hpz_,
+        "ranks of a host that together keep a copy of all parameters for the backward pass, of all replicas and their "
+        "context "
+        "ranks; ZeRO-3 shards among all (ZeRO++); 0: from the layout")
+      .range(0, 1e6)
+      .only_where("zero 3",
+                  [this] { return all() || asked().zero == 3 ? "" : fmt::format("the ZeRO stage is {}", asked().zero); });
   o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
   o.add("sequence-parallel", sequence_,
         "shard LayerNorm and dropout activations along the sequence across TP ranks (sp in a layout)");
@@ -177,7 +189,8 @@ void LayoutFlags::declare(Options& o) {
       .only_with("context-scheme", {"ulysses-ring"})
       .only_where("cp", divides_tokens);
   o.add("context-cut", context_.cut,
-        "which tokens of a sequence each context rank has; auto: zigzag if there are enough blocks, else contiguous")
+        "which tokens of a sequence each context rank has; balanced: by the work of packed documents (--document-mask), "
+        "otherwise zigzag; auto: zigzag if there are enough blocks, else contiguous")
       .one_of(names_of_cuts())
       .only_where("cp", divides_tokens);
   o.add("partition-activations", partition_activations_,
@@ -205,6 +218,8 @@ bool LayoutFlags::outranks(const std::string& flag) const {
 bool LayoutFlags::allows(const Layout& layout) const {
   for (std::size_t row = 0; row < all_axes().size(); ++row)
     if (sizes_[row] && layout.sizes[row] != sizes_[row]) return false;
+  if (shard_size_ && (layout.zero == 0 || layout.zero_ranks() != shard_size_)) return false;
+  if (hpz_ && (!layout.hpz || layout.zero_ranks() / layout.repeats() != hpz_)) return false;
   if ((zero_ != "auto" && layout.zero != std::stoi(zero_)) || (distributed_optimizer_ && layout.zero == 0)) return false;
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
@@ -240,13 +255,32 @@ Layout LayoutFlags::asked() const {
   return layout;
 }
 
-Layout LayoutFlags::layout(std::int64_t world) const { return inferred(asked(), world); }
+Layout LayoutFlags::with_shards(Layout layout) const {
+  if (shard_size_ && (hpz_ || layout.hpz))
+    usage_error("shard-size and hpz contradict each other",
+                fmt::format("shard-size is {}, but under hpz, ZeRO shards among all replicas", shard_size_),
+                "give one of the two");
+  const char* const flag = hpz_ ? "hpz" : "shard-size";
+  const std::int64_t size = hpz_ ? hpz_ : shard_size_;
+  if (size == 0 || !counts(flag, "rep")) return layout;
+  layout = with_zero_ranks(std::move(layout), size, flag);
+  if (hpz_) layout.hpz = true;
+  for (std::size_t row = 0; row < all_axes().size(); ++row)
+    if (all_axes()[row].repeats && sizes_[row] && layout.sizes[row] != sizes_[row])
+      usage_error(fmt::format("{} and {} contradict each other", flag, all_axes()[row].name),
+                  fmt::format("{} {} makes the layout {}, but {} is {}", flag, size, to_string(layout), all_axes()[row].name,
+                              sizes_[row]),
+                  "give one of the two");
+  return layout;
+}
+
+Layout LayoutFlags::layout(std::int64_t world) const { return with_shards(inferred(asked(), world)); }
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }
 
 ParallelChoice LayoutFlags::choice(LayoutLimits limits) const {
   limits.context = context_;
-  return {inferred(asked(), limits), backends(), algorithms()};
+  return {with_shards(inferred(asked(), limits)), backends(), algorithms()};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -46,6 +46,29 @@ TEST_CASE("a long flag overrides its part of the layout word") {
   CHECK(layout_of({"--layout", "pp2.v2", "--virtual-stages", "1"}) == "dp4.pp2");
 }
 
+TEST_CASE("--shard-size divides the replicas into groups among which ZeRO shards") {
+  CHECK(layout_of({"--zero", "3", "--shard-size", "4"}) == "dp4.rep2.z3");
+  CHECK(layout_of({"--layout", "tp2.z1", "--shard-size", "2"}) == "dp2.rep2.tp2.z1");
+  CHECK(layout_of({"--layout", "z3", "--shard-size", "8"}) == "dp8.z3");
+  CHECK(layout_of({"--layout", "z3", "--shard-size", "1"}) == "dp1.rep8.z3");
+  CHECK(layout_of({"--layout", "cp2.z3", "--shard-size", "4"}) == "dp2.rep2.cp2.z3");
+  CHECK(layout_of({"--layout", "rep4.z3", "--shard-size", "4"}) == "dp4.rep2.z3");
+  CHECK(layout_of({"--rep", "2", "--zero", "2"}) == "dp4.rep2.z2");
+  CHECK(layout_of({"--num-distributed-optimizer-instances", "2", "--use-distributed-optimizer"}) == "dp4.rep2.z1");
+  CHECK_THAT(refused({"--layout", "z3", "--shard-size", "3"}),
+             says("groups of this size do not divide the replicas\n  dp8.z3: shard-size 3, 8 copies of the model\n  try "
+                  "--shard-size 1, 2, 4 or 8"));
+  CHECK_THAT(refused({"--layout", "dp8", "--shard-size", "4"}), says("shard-size = 4 (command line); the ZeRO stage is 0"));
+  CHECK_THAT(refused({"--layout", "z3", "--shard-size", "4", "--rep", "4"}), says("dp4.rep2.z3, but rep is 4"));
+  CHECK(layout_of({"--zero", "3", "--hpz", "4"}) == "dp4.rep2.z3.hpz");
+  CHECK(layout_of({"--layout", "rep4.z3.hpz", "--hpz", "1"}) == "dp1.rep8.z3.hpz");
+  CHECK_THAT(refused({"--layout", "z3", "--hpz", "3"}), says("hpz 3, 8 copies") && says("try --hpz 1, 2, 4 or 8"));
+  CHECK_THAT(refused({"--layout", "z2", "--hpz", "4"}), says("hpz = 4 (command line); the ZeRO stage is 2"));
+  CHECK_THAT(refused({"--layout", "z3", "--hpz", "4", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
+  CHECK_THAT(refused({"--layout", "rep2.z3.hpz", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
+  CHECK_THAT(refused({"--layout", "z3", "--rep", "3"}), says("world 8 / (repeat 3)"));
+}
+
 TEST_CASE("--order says which axes lie inside which") {
   CHECK(layout_of({"--layout", "tp2.pp2", "--order", "tp,dp"}) == "dp2.tp2.pp2.pp-tp-dp");
   CHECK(layout_of({"--layout", "tp2.tp-dp", "--order", "dp,tp"}) == "dp4.tp2");

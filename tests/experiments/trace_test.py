@@ -111,7 +111,8 @@ class Trace(unittest.TestCase):
         begun = [(e["id"], e["name"], e["pid"], e["ts"]) for e in self.events if e["ph"] == "b"]
         ended = {e["id"]: (e["name"], e["pid"], e["ts"]) for e in self.events if e["ph"] == "e"}
         self.assertEqual(len(begun), len(ended))
-        self.assertEqual({name for _, name, _, _ in begun}, {"dp reduce_scatter", "dp all_gather", "pp send", "pp recv"})
+        self.assertEqual({name for _, name, _, _ in begun},
+                         {"dp reduce_scatter", "dp all_gather", "ends all_reduce", "pp send", "pp recv"})
         for key, name, pid, ts in begun:
             self.assertEqual(ended[key][:2], (name, pid))
             self.assertLessEqual(ts, ended[key][2])

@@ -10,7 +10,7 @@ using namespace chorale;
 namespace {
 
 Layout layout_of(const std::array<std::int64_t, 3>& sizes, Layout rest = {}) {
-  for (std::size_t row = 0; row < sizes.size(); ++row) rest.sizes[row] = sizes[row];
+  rest["dp"] = sizes[0], rest["tp"] = sizes[1], rest["pp"] = sizes[2];
   return rest;
 }
 
@@ -122,7 +122,53 @@ TEST_CASE("expert ranks are replicas that divide the experts") {
     CHECK((each["ep"] == 1 || each["ep"] == 2));
     divided += each["ep"] > 1 && each["cp"] == 1;
   }
-  CHECK(divided == 4 + 2 * 4 + 4);  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2; each with ZeRO 0 to 3
+  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2, each with ZeRO 0 to 3; and dp2.rep2.ep2 with ZeRO 1 to 3.
+  CHECK(divided == 4 + 2 * 4 + 4 + 3);
+}
+
+TEST_CASE("rep repeats the ranks among which ZeRO shards") {
+  const Layout layout = parse_layout("rep2.z3", 8);
+  CHECK(to_string(layout) == "dp4.rep2.z3");
+  CHECK((layout.replicas() == 8 && layout.zero_ranks() == 4 && layout.repeats() == 2));
+  CHECK(layout.outwards_in() == AxisOrder{"rep", "dp"});
+  const Layout context = parse_layout("dp2.rep2.cp2.z3", 8);
+  CHECK((context.replicas() == 4 && context.zero_ranks() == 4));
+  CHECK_THAT(unread("rep3.z3"), says("data_parallel = world 8 / (repeat 3)") && says("try dp2.rep4.z3, dp4.rep2.z3"));
+  CHECK_THAT(
+      unfit("dp4.rep2", limits_of("tiny", 8)),
+      says("without ZeRO there are no shards to repeat\n  dp4.rep2: repeat 2, zero 0\n  try --zero 1, 2 or 3, or dp8"));
+  LayoutLimits experts = limits_of("tiny", 8);
+  experts.shape.experts = {.count = 8, .chosen = 2, .ffn = 96};
+  CHECK(fits(parse_layout("dp4.rep2.ep4.z1", 8), experts));
+  CHECK_THAT(unfit("dp2.rep4.ep4.z1", experts), says("data 2 is not a multiple of expert 4") && says("try dp"));
+  LayoutLimits large = limits_of("tiny", 8);
+  large.micro_batch = 2;
+  CHECK_THAT(unfit("dp4.rep2.z1", large), says("data_parallel 8 = 16 (data_parallel = world 8)"));
+
+  const Layout hpz = parse_layout("dp4.rep2.z3.hpz", 8);
+  CHECK(to_string(hpz) == "dp4.rep2.z3.hpz");
+  CHECK((hpz.hpz && hpz.zero_ranks() == 8 && hpz != parse_layout("dp4.rep2.z3", 8)));
+  CHECK_THAT(unfit("dp8.z3.hpz", limits_of("tiny", 8)), says("with one group of replicas") &&
+                                                            says("dp8.z3.hpz: hpz, repeat 1") &&
+                                                            says("try --hpz 1, 2 or 4, or dp8.z3, "));
+  CHECK_THAT(unfit("dp4.rep2.z2.hpz", limits_of("tiny", 8)), says("hpz, zero 2") && says("try --zero 3, or dp4.rep2.z2"));
+  CHECK_THAT(unread("dp8.hpz3"), says("is not a part of a layout") && says("z0 to z3, hpz, sp"));
+
+  const Layout all = parse_layout("dp8.z3", 8), both = parse_layout("dp4.cp2.z1", 8);
+  CHECK(to_string(with_zero_ranks(all, 4)) == "dp4.rep2.z3");
+  CHECK(to_string(with_zero_ranks(with_zero_ranks(all, 4), 2)) == "dp2.rep4.z3");
+  CHECK(to_string(with_zero_ranks(all, 1)) == "dp1.rep8.z3");
+  CHECK(with_zero_ranks(layout, 8) == all);
+  CHECK(to_string(with_zero_ranks(both, 4)) == "dp2.rep2.cp2.z1");
+  for (const std::int64_t wrong : {0, 3, 5, 16})
+    CHECK_THAT(test::refused([&] { with_zero_ranks(all, wrong); }),
+               says("do not divide the replicas") &&
+                   says(fmt::format("dp8.z3: shard-size {}, 8 copies of the model", wrong)) &&
+                   says("try --shard-size 1, 2, 4 or 8"));
+  CHECK_THAT(test::refused([&] { with_zero_ranks(both, 1); }),
+             says("2 context ranks in each group") && says("try --shard-size 2, 4 or 8"));
+  for (const Layout& each : all_layouts(limits_of("tiny", 8)))
+    CHECK((each.repeats() == 1 || (each.zero > 0 && each.zero_ranks() > 1)));
 }
 
 TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
@@ -185,7 +231,8 @@ TEST_CASE("a layout word may name the order of its axes") {
   CHECK(to_string(parse_layout("dp4.tp-dp", 4)) == "dp4");
   CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // a hyphen, but no order
 
-  CHECK_THAT(unread("dp2.tp2.tp-xp", 4), says("no axis is called \"xp\"") && says("dp, tp, pp"));
+  CHECK_THAT(unread("dp2.tp2.tp-xp", 4),
+             says("no axis is called \"xp\"") && says("dp, rep, tp, pp, cp") && says("innermost: tp-dp"));
   CHECK_THAT(unread("dp2.tp2.tp-dp-tp", 4), says("names tp twice"));
   CHECK_THAT(unread("dp2.tp2.tp-dp.dp-tp", 4), says("second order"));
   CHECK_THAT(unread("pp2.zb-h2", 2), says("zb-h1"));
@@ -211,7 +258,7 @@ TEST_CASE("all layouts of a world fit, are distinct, and survive writing and par
       CHECK(words.count(to_string(layout_of({1, 1, world}))) == (world <= limits.shape.layers));
       most = std::max(most, static_cast<std::size_t>(std::ranges::count_if(all, whole_sequences)));
     }
-  // 8 ranks of tiny, without cp: dp 1, 2, 4, 8 with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and sp
-  // if tp > 1.
-  CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * 4 + 4);
+  // 8 ranks of tiny, without cp: 1, 2, 4, 8 replicas with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and
+  // sp if tp > 1. Of 4 replicas, ZeRO 1 to 3 can also shard among 2; of 8 among 2 or 4.
+  CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * (4 + 3) + (4 + 2 * 3));
 }

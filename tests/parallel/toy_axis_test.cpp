@@ -16,7 +16,7 @@ namespace {
 const AxisTable& with_toy() {
   static const AxisTable table = [] {
     AxisTable rows = all_axes();
-    rows.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 4, .grids = dense_grid});
+    rows.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 5, .grids = dense_grid});
     return rows;
   }();
   return table;

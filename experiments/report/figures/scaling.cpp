@@ -49,6 +49,8 @@ std::string strategy_of(const std::string& label) {
 std::string family_of(const Run& run) {
   static const std::set<std::string> shares_work{"layout",
                                                  "zero",
+                                                 "shard-size",
+                                                 "hpz",
                                                  "use-distributed-optimizer",
                                                  "sequence-parallel",
                                                  "schedule",
