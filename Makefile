@@ -37,7 +37,7 @@ CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the mi
 
 # ── Debian packages; `make SETUP= …` installs none ─────────────────────────────────────────────────────────────────
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
-run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
+run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl-dev liburing-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
@@ -76,7 +76,7 @@ emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wal
             -fPIC -Itests/cuda/emulation -I. -I$B $(found_flags) -O1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
-libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
+libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl -luring $(if $(UCX),$(ucx_libs)) -ldl
 cuda_libs = -lcublasLt -Xlinker -rpath,$(CUDA)/lib64
 nccl_libs = $(if $(NCCL),-L$(NCCL)/lib64 -L$(NCCL)/lib -lnccl)
 found_flags       := $(call pkg,--cflags hdf5 spdlog) $(foreach p,CLI11 tomlplusplus nlohmann_json catch2 ucx,$(call pkg,--cflags-only-I $p))

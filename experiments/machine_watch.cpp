@@ -83,6 +83,10 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
       !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // else the kernel's ticks are too coarse
   if (long_enough) say(log, ranks, "was");
   std::vector<OtherWork> work = other_work(ranks);
+  if (!long_enough && !first_look_.empty()) {
+    const std::vector<OtherWork> looked = other_work(first_look_);
+    for (std::size_t r = 0; r < work.size(); ++r) work[r].cores = looked[r].cores, work[r].stolen = looked[r].stolen;
+  }
   std::map<std::string, std::string> by_host;
   for (std::size_t r = 0; r < ranks.size(); ++r)
     by_host[ranks[r].host] =

@@ -4,7 +4,8 @@
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
 //   …                                 the run
-//   watch.finish(log)                 measures from the constructor to here; warns unless warn() has already warned
+//   watch.finish(log)                 measures from the constructor to here; warns unless warn() has already warned. The
+//                                     kernel counts in ticks, so for a run of under a second the first measurement stands
 #pragma once
 #include <string>
 #include <vector>

@@ -23,7 +23,9 @@
 #include "experiments/train/flags.hpp"
 #include "experiments/train/forecast.hpp"
 #include "experiments/train/megatron_flags.hpp"
+#include "experiments/train/offload_flags.hpp"
 #include "experiments/train/team.hpp"
+#include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
@@ -44,6 +46,7 @@ class PlanCommand final : public Command {
     flags_.declare(o);
     layout_flags_.take_all();
     layout_flags_.declare(o);
+    offload_.declare(o);
     o.section("the plan");
     o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, or one replica if it has no dp")
         .range(0, 1e7);
@@ -68,18 +71,19 @@ class PlanCommand final : public Command {
     hosts_.resolve(ranks_);
     if (hosts_.given()) places_.emplace(hosts_.topology());
     if (layout_flags_.all()) return check_all();
-    const Layout asked = layout_flags_.asked();
-    const std::int64_t one_replica =
-        asked.shards() * asked.stages() * asked.context_ranks();  // ranks if neither dp nor --ranks is given
-    const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
+    Layout least = layout_flags_.asked();  // the ranks if neither dp nor --ranks is given
+    for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
+    const std::int64_t world = ranks_ ? ranks_ : least.ranks();
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
-    request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
-    layout_flags_.complete(request_.options);
+    request_ = {options_on(choice.layout), choice.layout, choice.backends, choice.algorithms};
     LayoutLimits limits = flags_.limits(request_.options, world);
+    limits.one_host = on_one_host();
     if (longest_sequence_) limits.shape.sequence = 1 << 20;  // the search finds lengths that fit
     require_fits(request_.layout, limits);
     assume();
-    if (places_) why_order_ = places_->place(request_);
+    if (!places_) return;
+    why_order_ = places_->place(request_);
+    places_->require_suited(request_);
   }
 
   int run(Session& session) override {
@@ -90,10 +94,12 @@ class PlanCommand final : public Command {
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
     TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
+    TextTable offloaded({"stage", "category", "in the file", "read", "written"});
     for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
       const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
       add_memory(memory, stage, plan);
       add_traffic(traffic, stage, plan);
+      add_offloaded(offloaded, stage, plan);
     }
     const TrainingOptions& o = request_.options;
     if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
@@ -112,13 +118,16 @@ class PlanCommand final : public Command {
           l.context_ranks() > 1 ? ", context rank 0" : "");
     }
     fmt::print("{}", memory.print(format_));
+    if (offloaded.rows() > 0 && format_ == "text")
+      fmt::print("\nin the file, and what moves between it and memory in a step\n");
+    if (offloaded.rows() > 0) fmt::print("{}", offloaded.print(format_));
     const std::string loads = plan::words_for_expert_loads(o.shape, l, o.micro_batch);
     if (format_ == "text" && !loads.empty()) fmt::print("\n{}\n", loads);
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
     if (places_) fmt::print("{}", places_->traffic(request_, format_));
     if (const auto shortage = shortage_of(
-            l, [this](const Layout& other) { return options_on(other); }, "the limit is");
+            l, [this](const Layout& other) { return unplaced_options_on(other); }, "the limit is");
         shortage && format_ == "text")
       fmt::print("\nthe layout does not fit: {}\n", shortage->numbers);
     return 0;
@@ -135,7 +144,7 @@ class PlanCommand final : public Command {
     fmt::print("{}", plan::longest_sequences(
                          request_.layout,
                          [&](const Layout& layout) {
-                           TrainingOptions options = options_on(layout);
+                           TrainingOptions options = unplaced_options_on(layout);
                            options.micro_batch = micro;
                            return options;
                          },
@@ -146,7 +155,15 @@ class PlanCommand final : public Command {
   TrainingOptions options_on(const Layout& layout) const {
     TrainingOptions options = flags_.training(1, layout);
     layout_flags_.complete(options);
+    offload_.complete(options);
     options.memory_limit = memory_limit_.value_or(0);
+    return options;
+  }
+
+  // For plans that do not say which ranks share a host.
+  TrainingOptions unplaced_options_on(const Layout& layout) const {
+    TrainingOptions options = options_on(layout);
+    if (!on_one_host()) options.context = before_hosts_are_known(options.context, options.shape, layout);
     return options;
   }
 
@@ -155,8 +172,10 @@ class PlanCommand final : public Command {
       usage_error("--layout all needs a number of ranks", "layout is all, ranks is 0",
                   "add --ranks: --ranks 8 --layout all");
     request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
+    LayoutLimits limits = flags_.limits(ranks_, layout_flags_.context());
+    limits.one_host = on_one_host();
     layouts_ = plan::legal_layouts(
-        flags_.limits(ranks_, layout_flags_.context()), [this](const Layout& layout) { return options_on(layout); },
+        limits, [this](const Layout& layout) { return options_on(layout); },
         [this](const Layout& layout) { return layout_flags_.allows(layout); });
     for (Layout& layout : layouts_) layout.order = layout_flags_.asked().order;
     if (layouts_.empty())
@@ -174,17 +193,25 @@ class PlanCommand final : public Command {
       request_.layout = layout, request_.options = options_on(layout);
       PlanRequest request = request_;
       if (places_) places_->place(request);
-      candidates.push_back(plan::weigh(request));
+      if (!places_ || places_->suit(request)) candidates.push_back(plan::weigh(request));
     }
+    if (candidates.empty())
+      usage_error("the hosts suit no legal layout", fmt::format("{} layouts are legal on {} ranks", layouts_.size(), ranks_),
+                  "change --hosts, --backend or --context-scheme");
     return candidates;
   }
+  bool on_one_host() const { return !places_ || places_->one_host(); }
+
   int choose(Session& session) {
-    const plan::Choices choices = plan::in_order(weigh_all(session), memory_limit_.value_or(0));
+    const std::vector<plan::Candidate> candidates = weigh_all(session);
+    const std::size_t unsuited = layouts_.size() - candidates.size();
+    const plan::Choices choices = plan::in_order(candidates, memory_limit_.value_or(0));
     const TrainingOptions& o = request_.options;
     if (format_ == "text")
-      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
-                 ranks_, layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
-                 name_of(o.compute), o.global_batch, o.shape.sequence,
+      fmt::print("{} ranks: {} legal layouts{}; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
+                 ranks_, layouts_.size(), unsuited ? fmt::format(", {} of which do not suit the hosts", unsuited) : "",
+                 static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape), name_of(o.compute),
+                 o.global_batch, o.shape.sequence,
                  memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
     fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
     return 0;
@@ -237,8 +264,18 @@ class PlanCommand final : public Command {
               {std::to_string(stage), axis, operation_name(i), std::to_string(entry.calls), decimal_bytes(entry.bytes)});
   }
 
+  static void add_offloaded(TextTable& table, std::int64_t stage, const RankPlan& plan) {
+    TierTraffic all = plan.tier_passes;
+    all.add(plan.tier_updates, 1);
+    for (std::size_t c = 0; c < categories; ++c)
+      if (plan.offloaded[c] > 0)
+        table.add({std::to_string(stage), category_names[c], decimal_bytes(plan.offloaded[c]), decimal_bytes(all.read[c]),
+                   decimal_bytes(all.written[c])});
+  }
+
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
+  train::OffloadFlags offload_;
   HostsOption hosts_;
   std::optional<plan::Hosts> places_;  // if --hosts is given
   std::int64_t ranks_ = 0, rows_ = 24;

@@ -5,6 +5,7 @@
 //   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit for bit
 //   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout resumes any run
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,11 +24,13 @@
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
+#include "experiments/train/offload_flags.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
 #include "parallel/assemble.hpp"
+#include "parallel/context/context.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/state/checkpoint.hpp"
@@ -57,6 +60,7 @@ class Train final : public Command {
     layout_flags_.declare(o);
     memory_.declare(o);
     device_.declare(o);
+    offload_.declare(o);
     o.section("data and records");
     o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
     o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
@@ -83,6 +87,7 @@ class Train final : public Command {
   }
 
   void check(const Launch& launch) override {
+    one_host_ = launch.one_host();
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
@@ -96,6 +101,8 @@ class Train final : public Command {
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
+    if (const std::string warning = offload_.check(); !warning.empty() && launch.rank == 0)
+      fmt::print(stderr, "warning: {}\n", warning);
     signals_.emplace();
   }
 
@@ -120,6 +127,7 @@ class Train final : public Command {
     TrainingOptions options = flags_.training(threads, asked.layout);
     layout_flags_.complete(options);
     memory_.complete(options);
+    offload_.complete(options);
     require_place(asked.layout, world);
     const train::Dataset data(data_, options.shape, options.seed, flags_.document_mask());
     const auto [choice, why_order] = train::placed(asked, options, topology_of(*session.runtime));
@@ -130,6 +138,10 @@ class Train final : public Command {
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "its share of the GPU's free memory is");
     device_.complete(options);
+    if (options.offload.any()) {  // so that blocks which are returned leave the process, and fewer are kept
+      mallopt(M_MMAP_THRESHOLD, 1 << 20);
+      team.hold_at_most(plan_rank(team.plans(options), session.runtime->rank()).peak_bytes);
+    }
     Training training(options, team.mesh(), team.memory(), session.clock);
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
     if (!load_hf_.empty()) {
@@ -194,6 +206,8 @@ class Train final : public Command {
     layout_flags_.complete(options);
     memory_.complete(options);
     device_.complete(options);
+    offload_.complete(options);
+    if (!one_host_) options.context = before_hosts_are_known(options.context, options.shape, layout);
     return options;
   }
 
@@ -357,6 +371,8 @@ class Train final : public Command {
   train::ProductPeak peak_;
   std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
+  train::OffloadFlags offload_;
+  bool one_host_ = true;  // false: some ranks may be on other hosts
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false, said_not_shared_ = false;
   std::optional<Signals> signals_;

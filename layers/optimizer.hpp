@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "layers/parameter.hpp"
+#include "src/tier/windows.hpp"
 
 namespace chorale {
 
@@ -31,12 +32,23 @@ struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
   Tensor value, gradient;
+  // The flat tensors of which these are the elements from `at` on: several parameters, one after the other.
+  Tensor all_values = {}, all_gradients = {};
+  std::int64_t at = 0;
+};
+
+// Where the optimizer keeps its states, if some of its tensors are in a slow tier. The update then goes through windows of
+// `elements` elements (src/tier/windows.hpp).
+struct OptimizerTier {
+  Allocator* states = nullptr;  // null: in memory
+  TierTraffic* traffic = nullptr;
+  std::int64_t elements = 1 << 20;
 };
 
 class Optimizer {
  public:
   Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
-            const Queue& queue = {}, bool masters = true);
+            const Queue& queue = {}, bool masters = true, const OptimizerTier& tier = {});
 
   // scale: a factor for the gradients. The gradients are also multiplied by the unit of their sums (Numerics::unit).
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
@@ -54,7 +66,31 @@ class Optimizer {
     std::vector<Tensor> moments;
     bool is_master() const { return weights.storage() != owned.value.storage(); }
   };
+  // The flat tensors of the states [first, last): several parameters, one after the other.
+  struct Flat {
+    std::size_t first, last;
+    Tensor values, gradients, weights;
+    std::vector<Tensor> moments;
+  };
+  // A state's elements in a window.
+  struct Piece {
+    const State& state;
+    std::int64_t first, count;  // of the state's elements
+    std::int64_t at;            // in the window
+  };
+  Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
+  static WindowPart values_part(const Flat& flat, bool updates);
+  // Calls visit(pieces, here) for each window of all flat tensors. here[i] has the window's elements of part i.
+  void in_windows(const std::function<WindowParts(const Flat&)>& parts_of,
+                  const std::function<void(std::span<const Piece> pieces, std::span<const Tensor> here)>& visit) const;
+  void step_in_windows(double scale, const Numerics& numerics, const Queue& queue);
+  // here: the values, the gradients, the master copies (may be empty) and the moments, from piece.at on.
+  UpdateRange range_of(const Piece& piece, std::span<const Tensor> here, double scale, const Numerics& numerics) const;
+
   std::unique_ptr<UpdateRule> rule_;
+  Allocator& memory_;
+  OptimizerTier tier_;
+  std::vector<Flat> flat_;  // only if some tensors are in a slow tier
   std::uint64_t seed_;
   std::vector<State> states_;
   std::int64_t steps_ = 0;

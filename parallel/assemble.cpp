@@ -38,6 +38,11 @@ void check(const TrainingOptions& o, const Layout& layout) {
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"
                                         : "leave out --no-master-weights: this type has no master copies anyway");
+  if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout))
+    usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
+  if (o.offload.any() && o.device)
+    usage_error("on a GPU nothing can be offloaded to a file yet", "--offload with --device cuda",
+                "leave out --offload, or compute on the host");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");

@@ -21,6 +21,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       clock_(clock),
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
+      tier_memory_(tier_of(options.offload, memory)),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
       cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
@@ -37,13 +38,23 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
-  buckets_ = std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_), mesh_, memory_);
+  if (tier_memory_) tier_.emplace(*tier_memory_, tier_ledger_);
+  BucketOptions to_buckets = bucket_options(options, mesh_, *numerics_);
+  to_buckets.window_elements = options.offload.window_elements;
+  if (options.offload.parameters) to_buckets.values_in = &*tier_;
+  if (options.offload.gradients) to_buckets.gradients_in = &*tier_;
+  buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_);
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
-                                           options.masters);
+                                           options.masters, optimizer_tier());
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
+}
+
+OptimizerTier Training::optimizer_tier() {
+  if (!tier_) return {};
+  return {options_.offload.optimizer ? &*tier_ : nullptr, &tier_updates_, options_.offload.window_elements};
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
@@ -182,10 +193,20 @@ std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, cons
 SquareSum Training::squares_of_gradients(double scale) {
   SquareSum squares = batch_totals_.squares();
   std::vector<ScaledSlice> gradients;
-  buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
+  const auto list = [&](const Parameter& p, const Slice& gradient) {
     gradients.push_back({gradient, scale * numerics_->unit(p.site)});
-  });
-  numerics_->add_squares(gradients, squares, options_.queue());
+  };
+  const auto add_listed = [&] { numerics_->add_squares(std::exchange(gradients, {}), squares, options_.queue()); };
+  if (!options_.offload.gradients) {
+    buckets_->each_counted(list);
+    add_listed();
+    return squares;
+  }
+  for (const Bucket& bucket : buckets_->all())
+    buckets_->in_memory(bucket.gradient_shard, Category::grads, Use::read, [&](const Tensor& shard) {
+      buckets_->each_counted(bucket, shard, list);
+      add_listed();
+    });
   return squares;
 }
 

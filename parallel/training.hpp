@@ -24,6 +24,7 @@
 #include "parallel/batch_totals.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/experts.hpp"
+#include "parallel/offload.hpp"
 #include "parallel/rows.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
@@ -56,6 +57,7 @@ struct TrainingOptions {
   ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
   bool packed = false;                   // a sample may hold several documents (src/data/documents.hpp)
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
+  OffloadOptions offload = {};           // what lives in a file
   BuildModel build = {};                 // builds the model; empty: build_gpt
   Meter* meter = nullptr;                // of a plan: learns the work of the kernels
 
@@ -87,6 +89,12 @@ class Training {
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
+  const Ledger& tier_ledger() const { return tier_ledger_; }
+  const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
+  // The bytes that passes and updates moved from and to the tier since clear_tier_traffic(). Skipped steps have no update.
+  const TierTraffic& tier_passes() const { return buckets_->traffic(); }
+  const TierTraffic& tier_updates() const { return tier_updates_; }
+  void clear_tier_traffic() { buckets_->traffic() = tier_updates_ = {}; }
   const std::vector<ParameterPointer>& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
@@ -121,6 +129,7 @@ class Training {
     std::int64_t tokens = 0;   // the number of counted tokens
     double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
+  OptimizerTier optimizer_tier();
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::int64_t tokens_here() const { return cut_.tokens(mesh_.context().rank()); }  // of each sample
   Keeps declared();
@@ -142,6 +151,10 @@ class Training {
   Clock& clock_;
   Ledger ledger_;
   Allocator memory_;
+  Ledger tier_ledger_;                   // of what lives in the file
+  std::unique_ptr<Memory> tier_memory_;  // null: nothing does
+  std::optional<Allocator> tier_;
+  TierTraffic tier_updates_;
   std::unique_ptr<Numerics> numerics_;
   std::unique_ptr<ShardBoundary> boundary_;
   TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks

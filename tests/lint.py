@@ -29,6 +29,7 @@ may_include = {
     "src/math": ["src/base", "src/memory"],
     "src/record": ["src/base", "src/memory"],
     "src/data": ["src/base", "src/memory"],
+    "src/tier": ["src/base", "src/memory"],
     "collectives/analysis": ["src", "collectives/algorithms.hpp", "collectives/lanes.hpp", "collectives/price.hpp",
                              "collectives/problem.hpp", "collectives/schedule.hpp"],
     "collectives": ["src"],

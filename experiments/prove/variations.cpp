@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "collectives/algorithms.hpp"
@@ -90,27 +91,46 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
-// Schemes without the bits of one rank are left out.
+// Each kind of shard in a file, and all that the layout has. Windows are so small that an update has several.
+std::vector<Variation> of_places() {
+  std::vector<Variation> all;
+  for (const auto& [name, parameters, gradients, optimizer] : {std::tuple{"parameters", true, false, false},
+                                                               {"gradients", false, true, false},
+                                                               {"optimizer", false, false, true},
+                                                               {"all", true, true, true}})
+    all.push_back({fmt::format("{} in a file", name), [=](Case& row) {
+                     row.options.offload = {parameters, gradients, optimizer, std::filesystem::temp_directory_path(), 1024};
+                     return !misfit_of_offload(row.options.offload, row.layout);
+                   }});
+  return all;
+}
+
+// Packs samples. A sixth of a sequence is a document, on average.
+void pack(Case& row) {
+  row.documents.documents = fmt::format("random:{}", std::max<std::int64_t>(row.options.shape.sequence / 6, 1));
+  row.options.packed = true;
+}
+
+// Schemes without the bits of one rank are left out. A cut by work differs from others only if samples are packed.
 std::vector<Variation> of_contexts() {
   std::vector<Variation> all;
   for (const ContextScheme& scheme : context_schemes())
     for (const CutRow& cut : token_cuts())
       if (scheme.exact)
-        all.push_back({fmt::format("context {}, {}", scheme.name, cut.name), [&](Case& row) {
-                         row.options.context = {scheme.name, cut.name};
-                         return row.layout.context_ranks() > 1;
-                       }});
+        all.push_back(
+            {fmt::format("context {}, {}{}", scheme.name, cut.name, cut.by_work ? ", documents" : ""), [&](Case& row) {
+               row.options.context = {scheme.name, cut.name};
+               if (cut.by_work) pack(row);
+               return row.layout.context_ranks() > 1;
+             }});
   return all;
 }
 
-// A sixth of a sequence is a document, on average.
-std::vector<Variation> of_documents(const Case& plain) {
-  const std::string name = fmt::format("random:{}", std::max<std::int64_t>(plain.options.shape.sequence / 6, 1));
+std::vector<Variation> of_documents() {
   std::vector<Variation> all;
   for (const bool few_labels : {false, true})
-    all.push_back(always(few_labels ? "documents, few labels" : "documents", [name, few_labels](Case& row) {
-      row.documents.documents = name, row.options.packed = true, row.few_labels = few_labels;
-    }));
+    all.push_back(always(few_labels ? "documents, few labels" : "documents",
+                         [few_labels](Case& row) { pack(row), row.few_labels = few_labels; }));
   return all;
 }
 
@@ -208,7 +228,8 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
   if (kind == "routing") return of_routings();
   if (kind == "capacity") return of_capacities();
   if (kind == "balance") return of_balances();
-  return kind == "context" ? of_contexts() : of_documents(plain);
+  if (kind == "place") return of_places();
+  return kind == "context" ? of_contexts() : of_documents();
 }
 
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain) {

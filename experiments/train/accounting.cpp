@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
+#include "src/tier/file_tier.hpp"
 
 namespace chorale::train {
 namespace {
@@ -76,6 +78,31 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   keep("calls", 2, "1", "calls made");
 }
 
+// The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal. Rank 0
+// records and reports them. A file moves whole blocks, so it moves more: rank 0 says how much the file tier moved there.
+bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned) {
+  const auto* const file = dynamic_cast<const FileTier*>(training.tier());
+  if (!file) return true;
+  TierTraffic made = training.tier_passes();
+  made.add(training.tier_updates(), 1);
+  std::vector<std::int64_t> mine;
+  for (const TierTraffic* t : {&planned, &std::as_const(made)})
+    for (const auto* bytes : {&t->read, &t->written}) mine.insert(mine.end(), bytes->begin(), bytes->end());
+  const Gathered ranks(mine, "", training.mesh());
+  const bool equal = std::ranges::all_of(ranks.numbers, [](const std::vector<std::int64_t>& rank) {
+    return std::equal(rank.begin(), rank.begin() + 2 * categories, rank.begin() + 2 * categories);
+  });
+  if (!run.recorder) return equal;
+  const char* const names[] = {"tier_read_predicted", "tier_written_predicted", "tier_read", "tier_written"};
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    run.recorder->numbers("memory", names[i], {"rank", "category"}, ranks.column(i * categories, categories), "byte",
+                          "bytes of tensors between memory and the slow tier, from the first step on");
+  run.recorder->text("memory", "tier", file->about());
+  run.log.info("offload to {}: read {}, wrote {} on rank 0, {}", file->about(), human_bytes(made.all_read()),
+               human_bytes(made.all_written()), equal ? "as planned" : "NOT as planned");
+  return equal;
+}
+
 // "3.1 MiB on rank 0: dp 2.0 MiB, tp 1.1 MiB, world 240 B"
 std::string in_words(const Mesh& mesh) {
   std::vector<std::string> parts;
@@ -94,10 +121,11 @@ std::string in_words(const Mesh& mesh) {
 
 }  // namespace
 
-Accounting::Accounting(RunRecord& run, const Training& training, const PlanRequest& request, std::int64_t evaluation_samples)
+Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples)
     : plan_(plan_run(request, training.mesh().world().rank(), evaluation_samples)) {
   const Mesh& mesh = training.mesh();
   clear_accounts(mesh);
+  training.clear_tier_traffic();
   const AxisTable& axes = *mesh.layout().axes;
   std::vector<std::int64_t> mine(mesh.place().begin(), mesh.place().begin() + static_cast<std::ptrdiff_t>(axes.size()));
   mine.insert(mine.end(), plan_.step.peak.begin(), plan_.step.peak.end());
@@ -117,7 +145,8 @@ bool Accounting::settle(RunRecord& run, const Training& training) const {
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
     if (!ranks.texts[rank].empty() && !is_cut_) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));
-  if (!run.recorder) return troubles.empty();
+  const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_)) || is_cut_;
+  if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
     fmt::print(
@@ -131,7 +160,7 @@ bool Accounting::settle(RunRecord& run, const Training& training) const {
     run.log.info("bytes sent: not compared with the plan, because an evaluation was cut short");
   else if (ranks.texts.size() > 1)
     run.log.info("bytes sent: as planned, {}", in_words(mesh));
-  return troubles.empty();
+  return troubles.empty() && tier_as_planned;
 }
 
 }  // namespace chorale::train

@@ -19,7 +19,7 @@ namespace chorale::train {
 class Accounting {
  public:
   // Collective: every rank plans its own part. Rank 0 records each rank's mesh coordinates and planned peak memory.
-  Accounting(RunRecord& run, const Training& training, const PlanRequest& request, std::int64_t evaluation_samples);
+  Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples);
 
   void stepped(const StepResult& result) { ++counts_.steps, counts_.skipped += result.skipped; }
   void evaluated() { ++counts_.evaluations; }

@@ -43,7 +43,11 @@ class Translation {
 
  private:
   void set(const std::string& option, const std::string& text, const std::string& path) {
-    result_.settings.push_back({option, text, fmt::format("{}: {}", name_, path), Source::foreign});
+    const auto same = std::ranges::find(result_.settings, option, &Setting::key);
+    if (option == "place" && same != result_.settings.end())  // a list, to which two keys contribute
+      same->text += "," + text;
+    else
+      result_.settings.push_back({option, text, fmt::format("{}: {}", name_, path), Source::foreign});
   }
 
   void apply_default(const std::string& option, const std::string& text, const std::string& path) {

@@ -35,6 +35,8 @@ Text off(const Json& v) {
 Text on(const Json& v) { return v == true ? Text("") : Text(); }
 Text one(const Json& v) { return v.is_number() && v == 1 ? Text("") : Text(); }
 Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Text(); }
+Text shard_size(const Json& v) { return v.is_number_integer() && v > 0 ? Text(v.dump()) : minus_one(v); }
+Text hpz(const Json& v) { return v.is_number_integer() && v > 1 ? Text(v.dump()) : one(v); }
 Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
@@ -59,6 +61,14 @@ Text share_of_rate(const Json& v) {
 Text if_true(const Json& v, const char* text) { return v.is_boolean() ? Text(v == true ? text : "") : Text(); }
 Text bf16(const Json& v) { return if_true(v, "bf16"); }
 Text f16(const Json& v) { return if_true(v, "f16"); }
+
+// On a CPU, "cpu" is the memory where tensors are anyway.
+Text place(const char* what, const Json& v) {
+  if (v == "nvme") return fmt::format("{}=file", what);
+  return v == "cpu" || v == "none" ? Text(fmt::format("{}=memory", what)) : Text();
+}
+Text place_of_parameters(const Json& v) { return place("parameters", v); }
+Text place_of_optimizer(const Json& v) { return place("optimizer", v); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
@@ -128,6 +138,15 @@ constexpr DsKey setting[] = {
      "if missing: chorale's default, because results do not depend on it; no effect with stages 2 and 3"},
     {"zero_optimization.overlap_comm", "", "false", false, "reducer", reducer, flag,
      "if missing: chorale's default, because results do not depend on it; no effect with stages 1 to 3"},
+    {"zero_optimization.mics_shard_size", "", "-1", false, "shard-size", shard_size, "-1 or a number of ranks",
+     "-1: as in the layout; DeepSpeed has it with stage 3 only"},
+    {"zero_optimization.zero_hpz_partition_size", "", "1", false, "hpz", hpz, "a number of ranks",
+     "1: as in the layout; only with stage 3"},
+    {"zero_optimization.offload_param.device", "", "\"none\"", false, "place", place_of_parameters, "none, cpu or nvme", ""},
+    {"zero_optimization.offload_param.nvme_path", "", "null", false, "offload-folder", plain, "a folder", ""},
+    {"zero_optimization.offload_optimizer.device", "", "\"none\"", false, "place", place_of_optimizer, "none, cpu or nvme",
+     ""},
+    {"zero_optimization.offload_optimizer.nvme_path", "", "null", false, "offload-folder", plain, "a folder", ""},
     {"activation_checkpointing.partition_activations", "", "false", false, "partition-activations", plain, flag,
      "no effect without --recompute full and tensor ranks"},
 };
@@ -138,8 +157,6 @@ constexpr DsKey only[] = {
     {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load resumes a run"},
     {"fp16.loss_scale", "", "0", false, "", off, "0", "the loss scale is dynamic"},
     {"fp16.min_loss_scale", "", "1", false, "", one, "1", ""},
-    {"zero_optimization.zero_hpz_partition_size", "", "1", false, "", one, "1", ""},
-    {"zero_optimization.mics_shard_size", "", "-1", false, "", minus_one, "-1", ""},
     {"sequence_parallel_size", "", "1", false, "", one, "1", "--sequence-parallel shards activations"},
     {"gradient_predivide_factor", "", "1.0", false, "", one, "1", ""},
     {"gradient_allreduce_op", "", "\"mean\"", false, "", mean, "mean", ""},
@@ -162,11 +179,12 @@ constexpr const char* refused_unless_off[][2] = {
     {"bf16.bf16_optimizer_states", ""},
     {"torch_autocast", "use bf16 or fp16"},
     {"amp", "use bf16 or fp16"},
-    {"zero_optimization.offload_param", "nothing is offloaded"},
-    {"zero_optimization.offload_optimizer", "nothing is offloaded"},
-    {"zero_optimization.cpu_offload", "nothing is offloaded"},
-    {"zero_optimization.cpu_offload_params", "nothing is offloaded"},
-    {"zero_optimization.cpu_offload_param", "nothing is offloaded"},
+    {"zero_optimization.offload_param.max_in_cpu", "a rank has in memory what computes, and what comes next"},
+    {"zero_optimization.offload_optimizer.ratio", "all states are offloaded, or none"},
+    {"zero_optimization.offload_optimizer.super_offload", ""},
+    {"zero_optimization.cpu_offload", "use offload_optimizer"},
+    {"zero_optimization.cpu_offload_params", "use offload_param"},
+    {"zero_optimization.cpu_offload_param", "use offload_param"},
     {"zero_optimization.zenflow", ""},
     {"zero_optimization.zero_quantized_weights", ""},
     {"zero_optimization.zero_quantized_nontrainable_weights", ""},
@@ -199,11 +217,11 @@ constexpr const char* refused_unless_off[][2] = {
     {"graph_harvesting", ""},
     {"checkpoint", "use --save-interval and --load"},
     {"nebula", "use --save-interval and --load"},
-    {"aio", "nothing is offloaded"},
 };
 
 constexpr const char *engine = "it controls DeepSpeed's own engine",
                      *sharded = "ZeRO-1 gathers whole buckets (--bucket-size) here, ZeRO-2 and 3 whole blocks",
+                     *windows = "--offload-window sets the size of buffers; their number is fixed",
                      *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
 
 // Keys that have no effect here: path, DeepSpeed's default, and why. One of them, torch_adam, still changes the default of
@@ -242,7 +260,22 @@ constexpr const char* without_effect[][3] = {
     {"zero_optimization.stage3_allgather_sequential", "false", sharded},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "false", saves},
     {"zero_optimization.stage3_gather_fp16_weights_on_model_save", "false", saves},
-    {"zero_optimization.cpu_offload_use_pin_memory", "null", "nothing is offloaded"},
+    {"zero_optimization.cpu_offload_use_pin_memory", "null", "the CPU computes on the memory where tensors are"},
+    {"zero_optimization.offload_param.pin_memory", "false", "the CPU computes on the memory where tensors are"},
+    {"zero_optimization.offload_param.buffer_count", "5", windows},
+    {"zero_optimization.offload_param.buffer_size", "100000000", windows},
+    {"zero_optimization.offload_optimizer.pin_memory", "false", "the CPU computes on the memory where tensors are"},
+    {"zero_optimization.offload_optimizer.buffer_count", "4", windows},
+    {"zero_optimization.offload_optimizer.pipeline_read", "false", "reads always overlap updates"},
+    {"zero_optimization.offload_optimizer.pipeline_write", "false", "writes always overlap updates"},
+    {"zero_optimization.offload_optimizer.fast_init", "false", engine},
+    {"aio.block_size", "1048576", windows},
+    {"aio.queue_depth", "8", windows},
+    {"aio.thread_count", "1", "io_uring needs no threads"},
+    {"aio.intra_op_parallelism", "1", "io_uring needs no threads"},
+    {"aio.single_submit", "false", windows},
+    {"aio.overlap_events", "true", windows},
+    {"aio.use_gds", "false", "files are read to host memory"},
     {"zero_optimization.leaf_module", "null", sharded},
     {"zero_optimization.legacy_stage1", "false", engine},
     {"zero_optimization.memory_efficient_linear", "true", engine},
@@ -250,7 +283,7 @@ constexpr const char* without_effect[][3] = {
     {"zero_optimization.log_trace_cache_warnings", "false", engine},
     {"zero_optimization.enable_sanity_checks", "false", engine},
     {"zero_allow_untested_optimizer", "false", "every optimizer here runs under ZeRO"},
-    {"zero_force_ds_cpu_optimizer", "true", "nothing is offloaded"},
+    {"zero_force_ds_cpu_optimizer", "true", "the update is the same on all devices"},
     {"activation_checkpointing.contiguous_memory_optimization", "false", engine},
     {"activation_checkpointing.number_checkpoints", "null", "--recompute full keeps the input of each block"},
     {"activation_checkpointing.synchronize_checkpoint_boundary", "false", engine},

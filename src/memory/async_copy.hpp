@@ -19,6 +19,9 @@ class AsyncCopy {
   virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
   virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
   virtual bool over() = 0;  // whether the last copy has completed; does not wait
+  virtual void wait() {     // until it has
+    while (!over()) {}
+  }
 };
 
 }  // namespace chorale

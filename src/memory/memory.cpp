@@ -1,14 +1,9 @@
 #include "src/memory/memory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/base/descriptor.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -46,22 +41,6 @@ void* HostMemory::take(std::int64_t bytes) {
 }
 
 void HostMemory::give_back(void* place, std::int64_t) noexcept { std::free(place); }
-
-void* FileMemory::take(std::int64_t bytes) {
-  std::string name = (folder_ / "chorale-memory-XXXXXX").string();
-  const Descriptor file(mkostemp(name.data(), O_CLOEXEC));
-  if (!file) return nullptr;
-  unlink(name.c_str());
-  const std::size_t length = rounded_up(std::max<std::int64_t>(bytes, 1));
-  // Reserve the space now, so that a full disk is an error here and not a SIGBUS at the first touch.
-  if (errno = posix_fallocate(file.get(), 0, static_cast<off_t>(length)); errno != 0) return nullptr;
-  void* place = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  return place == MAP_FAILED ? nullptr : place;
-}
-
-void FileMemory::give_back(void* place, std::int64_t bytes) noexcept {
-  munmap(place, rounded_up(std::max<std::int64_t>(bytes, 1)));
-}
 
 void Ledger::add(Category category, std::int64_t bytes) {
   const auto c = static_cast<std::size_t>(category);

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -24,7 +23,7 @@ struct Device {
   Kind kind = Kind::host;
   int index = 0;
   bool operator==(const Device&) const = default;
-  bool is_host() const { return kind != Kind::cuda; }  // the CPU can load and store there
+  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // the CPU can load and store there
 };
 std::string name_of(Device device);  // "host", "cuda:1"
 
@@ -68,18 +67,6 @@ class HostMemory final : public Memory {
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
-};
-
-// Memory mapped from files in `folder`. Each file is unlinked at once, so nothing is left behind however the process ends.
-class FileMemory final : public Memory {
- public:
-  explicit FileMemory(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  Device device() const override { return {Device::Kind::file, 0}; }
-  void* take(std::int64_t bytes) override;
-  void give_back(void* place, std::int64_t bytes) noexcept override;
-
- private:
-  std::filesystem::path folder_;
 };
 
 class PhantomMemory final : public Memory {

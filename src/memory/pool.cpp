@@ -9,6 +9,7 @@ Pool::~Pool() { empty(); }
 void* Pool::take(std::int64_t bytes) {
   std::int64_t size = bytes;
   void* place = kept_for(bytes, size);
+  if (!place && most_held_ > 0) return_kept_until(most_held_ - bytes);
   if (!place) place = from_.take(bytes);
   if (!place && stores()) {  // returning the kept blocks may make enough room
     empty();
@@ -49,10 +50,14 @@ void Pool::give_back(void* place, std::int64_t bytes) noexcept {
   if (kept_bytes_ > 2 * most_lent_) empty();
 }
 
-void Pool::empty() noexcept {
-  for (const auto& [size, place] : kept_) from_.give_back(place, size);
-  kept_.clear();
-  kept_bytes_ = 0;
+// The largest first, until lent and kept blocks together have `held` bytes, or no block is kept.
+void Pool::return_kept_until(std::int64_t held) noexcept {
+  while (!kept_.empty() && lent_ + kept_bytes_ > held) {
+    const auto largest = std::prev(kept_.end());
+    from_.give_back(largest->second, largest->first);
+    kept_bytes_ -= largest->first;
+    kept_.erase(largest);
+  }
 }
 
 }  // namespace chorale

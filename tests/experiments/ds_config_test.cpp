@@ -8,6 +8,7 @@
 
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
+#include "experiments/train/offload_flags.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
@@ -24,6 +25,7 @@ struct Fields {
     std::ofstream(file) << json;
     flags.declare(options);
     layout.declare(options);
+    offload.declare(options);
     options.add("log-interval", log_interval, "steps");
     options.add("config", "a file");
     arguments.insert(arguments.end(), {"--ds-config", file});
@@ -40,6 +42,7 @@ struct Fields {
   Options options{"chorale test"};
   train::Flags flags;
   train::LayoutFlags layout;
+  train::OffloadFlags offload;
 };
 
 std::string refused(const std::string& json, std::int64_t replicas = 1) {
@@ -76,6 +79,19 @@ TEST_CASE("a DeepSpeed file sets our options, and each names its key as the orig
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
   CHECK_THAT(f.options.toml(), !says("ds.json"));  // written as Chorale's own options
+}
+
+TEST_CASE("MiCS and hpZ have groups of as many ranks as the DeepSpeed file says") {
+  const auto layout = [](const char* size, const char* key = "mics_shard_size") {
+    return to_string(
+        Fields(fmt::format(R"({{"zero_optimization": {{"stage": 3, "{}": {}}}}})", key, size)).layout.layout(8));
+  };
+  CHECK(layout("4", "zero_hpz_partition_size") == "dp4.rep2.z3.hpz");
+  CHECK(layout("1", "zero_hpz_partition_size") == "dp8.z3");
+  CHECK(layout("4") == "dp4.rep2.z3");
+  CHECK(layout("-1") == "dp8.z3");
+  CHECK_THAT(test::refused([&] { layout("0"); }), says("mics_shard_size = 0") && says("-1 or a number of ranks"));
+  CHECK_THAT(test::refused([&] { layout("5"); }), says("shard-size 5, 8 copies of the model"));
 }
 
 TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
@@ -206,9 +222,24 @@ TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the 
   CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}}}", steps), 4), says("not a multiple of"));
 }
 
+TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
+  const auto places = [](const char* keys) {
+    const Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));
+    TrainingOptions o;
+    f.offload.complete(o);
+    return std::tuple(o.offload.parameters, o.offload.gradients, o.offload.optimizer, o.offload.folder);
+  };
+  const auto both = R"("offload_param": {"device": "nvme", "nvme_path": "/scratch"},
+                       "offload_optimizer": {"device": "nvme", "nvme_path": "/scratch", "buffer_count": 4})";
+  CHECK(places(both) == std::tuple(true, false, true, std::string("/scratch")));
+  CHECK(places(R"("offload_optimizer": {"device": "nvme"})") == std::tuple(false, false, true, std::string(".")));
+  CHECK(places(R"("offload_optimizer": {"device": "cpu"})") == std::tuple(false, false, false, std::string(".")));
+}
+
 TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named") {
-  CHECK_THAT(refused(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
-             says("DeepSpeed's zero_optimization.offload_optimizer is not supported") && says("ds.json: zero_optimization"));
+  CHECK_THAT(refused(R"({"zero_optimization": {"offload_optimizer": {"device": "tape"}}})"),
+             says("DeepSpeed's zero_optimization.offload_optimizer.device is not supported") &&
+                 says("ds.json: zero_optimization") && says("none, cpu or nvme"));
   CHECK_THAT(refused(R"({"optimizer": {"type": "Lamb"}})"), says("optimizer.type = \"Lamb\"") && says("Adam, AdamW or SGD"));
   CHECK_THAT(
       refused(R"({"scheduler": {"params": {"cycle_min_lr": 1}, "type": "OneCycle"}})"),

@@ -152,6 +152,15 @@ class Plan(unittest.TestCase):
         words = {row["layout"] for row in json.loads(self.plan_on_hosts("--layout", "all", "--format", "json", *ring))}
         self.assertTrue({"dp4", "dp2.pp2"} <= words, words)
 
+    def test_layouts_that_the_hosts_do_not_suit_are_counted_and_left_out(self):
+        cp = ["--context-scheme", "ulysses-ring", "--layout", "all", "--rows", "0"]
+        uneven, even = (self.plan_on_hosts(*cp, hosts=hosts) for hosts in ("3,1", "2,2"))
+        self.assertIn(" legal layouts, ", uneven)
+        self.assertIn(" of which do not suit the hosts; ", uneven)
+        self.assertNotIn("suit", even)
+        self.assertNotIn("cp4", uneven)
+        self.assertIn("cp4", even)
+
     def test_on_hosts_the_order_of_axes_is_chosen_and_explained(self):
         few = ["--global-batch-size", "2"]  # fewer activations than gradients
         text = self.plan_on_hosts("--layout", "dp2.tp2", *few)

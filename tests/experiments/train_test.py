@@ -73,6 +73,27 @@ class Train(unittest.TestCase):
                 self.assertEqual(weights(resumed, 100), weights(whole, 100))
                 self.assertNotEqual(weights(whole, 50), weights(whole, 100))
 
+    def test_a_run_with_its_state_in_a_file_has_the_bits_of_one_without_and_moves_what_is_planned(self):
+        z3 = ["--layout", "dp1.z3", "--train-iters", "3", "--micro-batch-size", "4"]
+        places = ["--place", "parameters=file,gradients=file,optimizer=file", "--offload-folder", self.folder]
+        plain = train(self.folder + "/plain", *z3)
+        run = train(self.folder + "/offloaded", *z3, *places)
+        self.assertEqual(weights(run, 3), weights(plain, 3))
+        with h5py.File(f"{run}/run.h5") as file:
+            memory = file["memory"]
+            for moved in ("read", "written"):
+                self.assertGreater(memory[f"tier_{moved}"][:].sum(), 0)
+                self.assertEqual(memory[f"tier_{moved}"][:].tolist(), memory[f"tier_{moved}_predicted"][:].tolist())
+            self.assertEqual(memory["bytes"][-1, 0, :3].tolist(), [0, 0, 0])  # params, grads and optimizer
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("chorale")], [])
+
+    def test_what_cannot_be_offloaded_is_refused(self):
+        place = ["train", *tiny, "--run-dir", self.folder, "--place"]
+        self.refused(*place, "parameters=file", says=["parameters can be offloaded only", "try --zero 3"])
+        self.refused(*place, "optimizer=file", "--offload-folder", "/nonexistent",
+                     says=["cannot be used", "/nonexistent: No such file or directory"])
+        self.refused(*place, "optimizer=file", "--memory-limit", "4M", says=["too little memory", "the limit is 4.0 MiB"])
+
     def test_a_run_told_to_stop_saves_and_can_go_on(self):
         process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval",
                          "1"],
@@ -221,7 +242,7 @@ class Train(unittest.TestCase):
         self.assertIn("stage 1", second.stdout)  # the measured pipeline
 
     def test_the_work_of_attention_on_context_ranks_is_predicted_and_measured(self):
-        for cut, most in (("contiguous", 1.5), ("zigzag", 1)):
+        for cut, most in (("contiguous", 1.5), ("zigzag", 1), ("balanced", 1)):
             result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--seq-length", "256", "--layout", "dp1.cp2",
                            "--global-batch-size", "2", "--context-cut", cut, "--no-save", "--run-dir", self.folder)
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -231,6 +252,27 @@ class Train(unittest.TestCase):
                 pairs, seconds = file["ranks/attention_pairs"][:], file["ranks/attention_seconds"][:]
             self.assertAlmostEqual(max(pairs) / (sum(pairs) / 2), most)
             self.assertTrue((seconds > 0).all())
+
+    def test_a_balanced_cut_makes_the_work_of_packed_documents_even(self):
+        words = [chorale, "train", *tiny, "--train-iters", "2", "--seq-length", "256", "--layout", "dp1.cp2",
+                 "--global-batch-size", "2", "--document-mask", "random:100", "--no-save", "--run-dir", self.folder]
+        works = []
+        for cut in ("zigzag", "balanced"):
+            result = ranks(2, *words, "--context-cut", cut)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("bytes sent: as planned, ", result.stderr)
+            with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                pairs = file["ranks/attention_pairs"][:]
+            works.append(max(pairs) / (sum(pairs) / 2))
+        self.assertGreater(works[0], 1.01)
+        self.assertLess(works[1], 1.005)
+
+    def test_a_balanced_cut_is_refused_with_ulysses_ring_before_ranks_start(self):
+        result = start([chorale, "train", *tiny, "--layout", "dp1.cp2", "--context-cut", "balanced", "--context-scheme",
+                        "ulysses-ring", "--run-dir", self.folder], OMPI_COMM_WORLD_SIZE="2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("the groups of ulysses-ring need the same tokens of every sample", result.stderr)
+        self.assertIn("try --context-cut zigzag, or --context-scheme ring", result.stderr)
 
     def test_three_tokens_are_enough_for_two_contiguous_context_ranks_but_not_for_zigzag(self):
         words = [chorale, "train", *tiny, "--train-iters", "1", "--seq-length", "3", "--layout", "dp1.cp2", "--no-save",
@@ -250,10 +292,10 @@ class Train(unittest.TestCase):
         run = f"{self.folder}/latest/run.h5"
         with xarray.open_dataset(run, group="traffic") as traffic:
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
-            self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp cp ends world")
+            self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp rep tp pp cp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
             in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # of the axes, in the order above
-            self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, True, False, False, False, True])
+            self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, False, True, False, False, False, True])
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
         with h5py.File(run) as file:

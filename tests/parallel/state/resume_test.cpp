@@ -85,6 +85,33 @@ TEST_CASE("layouts resume each other's checkpoints of a model with experts", "[t
 }
 
 // The checkpoint of a 16-bit run stores the f32 masters, if the run has them. For f16 it also stores the loss scale.
+TEST_CASE("runs with their state in a file resume each other's checkpoints, and those of runs without", "[threads]") {
+  HostMemory host;
+  const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
+  const test::TemporaryFolder tier;
+  const auto options_of = [&](const Layout& layout, bool offloaded) {
+    TrainingOptions options = test::options_for("exact", layout);
+    if (offloaded) options.offload = {true, true, true, tier.path().string(), 1024};
+    return options;
+  };
+  const std::pair<const char*, bool> runs[] = {{"dp1.z3", true}, {"dp2.z3", true}, {"dp2.z3", false}};
+  for (const auto& [saver, offloaded] : runs) {
+    const test::TemporaryFolder folder;
+    const Layout from = parse_layout(saver, 0);
+    INFO("saved by " << saver << (offloaded ? ", in a file" : ""));
+    REQUIRE(test::on_thread_mesh(from, [&, offloaded = offloaded](Mesh mesh, Memory& memory) {
+              return save_from(options_of(from, offloaded), std::move(mesh), memory, folder);
+            }) == "");
+    for (const auto& [loader, loads_to_file] : runs) {
+      const Layout to = parse_layout(loader, 0);
+      INFO("loaded by " << loader << (loads_to_file ? ", in a file" : ""));
+      CHECK(test::on_thread_mesh(to, [&, loads_to_file = loads_to_file](Mesh mesh, Memory& memory) {
+              return difference(expected, resume_from(options_of(to, loads_to_file), std::move(mesh), memory, folder));
+            }) == "");
+    }
+  }
+}
+
 TEST_CASE("16-bit runs resume with the same bits if loaded in the layout that saved the checkpoint", "[threads]") {
   for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
     for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {

@@ -1,0 +1,28 @@
+// `--place`: which shards of the model live in a file instead of memory (parallel/offload.hpp).
+//
+//   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
+//   --place parameters=file,optimizer=file,gradients=file --offload-folder /scratch
+#pragma once
+#include <string>
+#include <vector>
+
+#include "parallel/training.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::train {
+
+class OffloadFlags {
+ public:
+  void declare(Options& options);
+  void complete(TrainingOptions& options) const;
+  // Throws a usage error if the folder cannot be used. Returns a warning, or "".
+  std::string check() const;
+
+ private:
+  bool in_file(const std::string& what) const;
+  std::vector<std::string> places_;
+  std::string folder_ = ".";
+  std::int64_t window_bytes_ = 4 << 20;
+};
+
+}  // namespace chorale::train

@@ -1,0 +1,36 @@
+// ZeRO-Infinity (Rajbhandari et al. 2021): shards of values, gradients and the optimizer's states live in a file, so that a
+// rank can train a model that is larger than its memory. Each comes to memory when it is needed:
+//
+//   values       a unit's shard is read while the unit before computes               parallel/zero.cpp
+//   gradients    a shard is written while the next unit computes, read for the norm  parallel/zero.cpp, training.cpp
+//   optimizer    window by window: read, update, write                               layers/optimizer.cpp
+//
+// Nothing is computed in another order, so the bits are those of a run without offload. With Ψ elements on a rank, f32 and
+// one micro-batch, a step moves these bytes, of which the plan counts every one:
+//
+//                read                                   written
+//   values       12Ψ: forward, backward, update         4Ψ
+//   gradients    8Ψ: norm, update                       4Ψ
+//   optimizer    8Ψ, with 16-bit values 12Ψ             as many
+#pragma once
+#include <memory>
+#include <string>
+
+#include "parallel/layout_rules.hpp"
+#include "src/memory/memory.hpp"
+
+namespace chorale {
+
+struct OffloadOptions {
+  bool parameters = false, gradients = false, optimizer = false;  // which of them live in the file
+  std::string folder = ".";                                       // of the file
+  std::int64_t window_elements = 1 << 20;                         // of each tensor that an update brings to memory at once
+  bool any() const { return parameters || gradients || optimizer; }
+};
+
+// Whether the layout keeps shards that can live in a file.
+MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout);
+// Null if nothing is offloaded. A phantom if `memory` is one.
+std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory);
+
+}  // namespace chorale

@@ -1,0 +1,280 @@
+#include "src/tier/file_tier.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "src/base/crc32c.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t block = FileTier::block;
+constexpr std::int64_t piece_bytes = 4 << 20, buffer_bytes = 1 << 20;
+constexpr std::int64_t most_addresses = std::int64_t{1} << 44;
+
+std::int64_t rounded_up(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + block - 1) / block * block; }
+bool on_block(const void* place) { return reinterpret_cast<std::uintptr_t>(place) % block == 0; }
+std::size_t block_at(std::int64_t offset) { return static_cast<std::size_t>(offset / block); }
+
+std::uint32_t checksum(const void* data) { return crc32c({static_cast<const std::byte*>(data), block}); }
+
+Descriptor opened(const std::filesystem::path& folder, bool& direct) {
+  std::string name = (folder / "chorale-tier-XXXXXX").string();
+  Descriptor file(mkostemp(name.data(), O_CLOEXEC));
+  if (!file)
+    usage_error("the folder for offloaded tensors cannot be used",
+                fmt::format("{}: {}", folder.string(), std::strerror(errno)),
+                "give --offload-folder a folder that exists and is writable, on a local disk");
+  Descriptor unbuffered(open(name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+  unlink(name.c_str());
+  direct = bool(unbuffered);
+  return direct ? std::move(unbuffered) : std::move(file);
+}
+
+}  // namespace
+
+// A copy between the tier and the host.
+class FileCopy final : public AsyncCopy {
+ public:
+  explicit FileCopy(FileTier& tier) : tier_(tier) {}
+  ~FileCopy() override {
+    while (transfer_.pending > 0) tier_.note(tier_.queue_->wait_for_one());
+  }
+  void fetch(void* to_host, const void* from, std::int64_t bytes) override {
+    start(IoRequest::Kind::read, tier_.offset_of(from), to_host, bytes);
+  }
+  void send(void* to, const void* from_host, std::int64_t bytes) override {
+    start(IoRequest::Kind::write, tier_.offset_of(to), const_cast<void*>(from_host), bytes);
+  }
+  bool over() override {
+    tier_.progress();
+    if (transfer_.pending == 0) tier_.throw_if_failed(transfer_);
+    return transfer_.pending == 0;
+  }
+  void wait() override { tier_.wait(transfer_); }
+
+ private:
+  void start(IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
+    require(transfer_.pending == 0, "a copy was started before the one before was over");
+    transfer_ = {};
+    tier_.start(transfer_, kind, offset, data, bytes);
+  }
+  FileTier& tier_;
+  FileTier::Transfer transfer_;
+};
+
+FileTier::FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue)
+    : folder_(folder), file_(opened(folder, direct_)), queue_(std::move(queue)) {
+  if (!queue_) queue_ = uring_queue();
+  if (!queue_) queue_ = plain_queue();
+  void* place = MAP_FAILED;
+  for (addresses_ = most_addresses; place == MAP_FAILED && addresses_ > block; addresses_ /= 2)
+    place =
+        mmap(nullptr, static_cast<std::size_t>(addresses_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(place != MAP_FAILED, "no addresses could be reserved for a file tier");
+  addresses_ *= 2;
+  start_ = static_cast<std::byte*>(place);
+  free_ = FreeRanges(addresses_);
+  buffer_ = static_cast<std::byte*>(std::aligned_alloc(block, buffer_bytes));
+}
+
+FileTier::~FileTier() {
+  while (in_flight_ > 0) note(queue_->wait_for_one());
+  munmap(start_, static_cast<std::size_t>(addresses_));
+  std::free(buffer_);
+}
+
+std::string FileTier::about() const {
+  return fmt::format("a file in {}, by {}{}", folder_.string(), queue_->name(), direct_ ? ", unbuffered" : ", buffered");
+}
+
+bool FileTier::in_memory() const {
+  struct statfs system {};
+  return fstatfs(file_.get(), &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+}
+
+std::int64_t FileTier::free_bytes() const {
+  struct statvfs system {};
+  if (fstatvfs(file_.get(), &system) != 0) return -1;
+  return static_cast<std::int64_t>(system.f_bavail) * static_cast<std::int64_t>(system.f_frsize);
+}
+
+void* FileTier::take(std::int64_t bytes) {
+  const std::int64_t size = rounded_up(bytes), offset = free_.take(size, block);
+  if (offset < 0) return errno = ENOMEM, nullptr;
+  if (const std::int64_t more = offset + size - length_; more > 0) {
+    const int error = posix_fallocate(file_.get(), length_, more);
+    if (error != 0) {
+      free_.give_back(offset, size);
+      throw Error(Exit::runtime, "the disk has no room for offloaded tensors",
+                  fmt::format("{}: {}; {} requested, {} free, {} held there already", folder_.string(), std::strerror(error),
+                              human_bytes(more), human_bytes(free_bytes()), human_bytes(length_)),
+                  "make room, choose another --offload-folder, or offload less");
+    }
+    length_ += more;
+    checksums_.resize(block_at(length_)), is_written_.resize(block_at(length_));
+  }
+  return start_ + offset;
+}
+
+void FileTier::give_back(void* place, std::int64_t bytes) noexcept {
+  const std::int64_t size = rounded_up(bytes), offset = offset_of(place);
+  for (std::int64_t at = offset; at < offset + size; at += block) is_written_[block_at(at)] = false;
+  free_.give_back(offset, size);
+}
+
+void FileTier::copy_out(void* to_host, const void* from, std::int64_t bytes) {
+  Transfer transfer;
+  start(transfer, IoRequest::Kind::read, offset_of(from), to_host, bytes);
+  wait(transfer);
+}
+
+void FileTier::copy_in(void* to, const void* from_host, std::int64_t bytes) {
+  Transfer transfer;
+  start(transfer, IoRequest::Kind::write, offset_of(to), const_cast<void*>(from_host), bytes);
+  wait(transfer);
+}
+
+void FileTier::copy(void* to, const void* from, std::int64_t bytes) {
+  std::vector<std::byte> here(static_cast<std::size_t>(std::min(bytes, piece_bytes)));
+  for (std::int64_t done = 0; done < bytes; done += piece_bytes) {
+    const std::int64_t part = std::min(piece_bytes, bytes - done);
+    copy_out(here.data(), static_cast<const std::byte*>(from) + done, part);
+    copy_in(static_cast<std::byte*>(to) + done, here.data(), part);
+  }
+}
+
+// Whole blocks need no transfer: they count as never written. So does a block of which nothing else was ever written.
+void FileTier::clear(void* place, std::int64_t bytes) {
+  const std::vector<std::byte> zeros(block);
+  const std::int64_t end = offset_of(place) + bytes;
+  for (std::int64_t offset = offset_of(place); offset < end;) {
+    const std::int64_t begins = offset % block, part = std::min(block - begins, end - offset);
+    const std::size_t at = block_at(offset);
+    if (part == block)
+      is_written_[at] = false;
+    else if (is_written_[at])
+      copy_in(start_ + offset, zeros.data(), part);
+    offset += part;
+  }
+}
+
+// Whole blocks go in the background if `data` allows. All else goes through the buffer, at once.
+void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
+  auto* here = static_cast<std::byte*>(data);
+  transfer.writes = kind == IoRequest::Kind::write;
+  if (offset % block == 0 && on_block(data)) {
+    const std::int64_t whole = bytes / block * block;
+    start_piece(transfer, kind, offset, data, whole);
+    offset += whole, bytes -= whole, here += whole;
+  }
+  while (bytes > 0) {
+    const std::int64_t begins = offset % block, at = offset - begins;
+    const std::int64_t wanted = begins > 0 ? std::min(block - begins, bytes) : bytes < block ? bytes : bytes / block * block;
+    const std::int64_t part = std::min(wanted, buffer_bytes);
+    const std::int64_t whole = rounded_up(begins + part);
+    Transfer one{.writes = transfer.writes};
+    if (!transfer.writes || part % block > 0) start_piece(one, IoRequest::Kind::read, at, buffer_, whole), wait(one);
+    std::memcpy(transfer.writes ? buffer_ + begins : here, transfer.writes ? here : buffer_ + begins,
+                static_cast<std::size_t>(part));
+    if (transfer.writes) start_piece(one, IoRequest::Kind::write, at, buffer_, whole), wait(one);
+    offset += part, bytes -= part, here += part;
+  }
+}
+
+// Whole blocks; reads skip those that were never written.
+void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
+  auto* const here = static_cast<std::byte*>(data);
+  for (std::int64_t done = 0; done < bytes;) {
+    const bool there = kind == IoRequest::Kind::write || is_written_[block_at(offset + done)];
+    std::int64_t run = block;
+    while (done + run < bytes && run < piece_bytes &&
+           (kind == IoRequest::Kind::write || is_written_[block_at(offset + done + run)] == there))
+      run += block;
+    if (!there) {
+      std::memset(here + done, 0, static_cast<std::size_t>(run));
+    } else {
+      for (std::int64_t at = 0; kind == IoRequest::Kind::write && at < run; at += block) {
+        checksums_[block_at(offset + done + at)] = checksum(here + done + at);
+        is_written_[block_at(offset + done + at)] = true;
+      }
+      (kind == IoRequest::Kind::write ? written_ : read_) += run;
+      while (in_flight_ >= queue_->depth()) note(queue_->wait_for_one());
+      auto* const piece = new Piece{{kind, file_.get(), offset + done, run, here + done}, &transfer, offset + done, run};
+      ++transfer.pending, ++in_flight_;
+      queue_->start(*piece);
+    }
+    done += run;
+  }
+}
+
+void FileTier::note(IoRequest& request) {
+  auto& piece = static_cast<Piece&>(request);
+  if (go_on(piece)) return;
+  if (piece.result >= 0) check(piece);
+  --piece.transfer->pending, --in_flight_;
+  delete &piece;
+}
+
+// The kernel may transfer less than it was asked for. The rest is requested again, from a whole block on.
+bool FileTier::go_on(Piece& piece) {
+  if (piece.result == piece.bytes) return false;
+  const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
+  if (done == 0 && piece.result != -EINTR && piece.result != -EAGAIN) {
+    if (piece.result >= 0) piece.result = piece.kind == IoRequest::Kind::write ? -ENOSPC : -ENODATA;
+    if (piece.transfer->error == 0)
+      piece.transfer->error = static_cast<int>(-piece.result), piece.transfer->at = piece.offset;
+    return false;
+  }
+  piece.offset += done, piece.bytes -= done;
+  piece.data = static_cast<std::byte*>(piece.data) + done;
+  queue_->start(piece);
+  return true;
+}
+
+void FileTier::check(Piece& piece) {
+  if (piece.kind == IoRequest::Kind::write) return;
+  const std::byte* const data = static_cast<const std::byte*>(piece.data) - (piece.offset - piece.first);
+  for (std::int64_t at = 0; at < piece.count; at += block)
+    if (checksum(data + at) != checksums_[block_at(piece.first + at)] && piece.transfer->error == 0)
+      piece.transfer->error = EBADMSG, piece.transfer->at = piece.first + at;
+}
+
+void FileTier::progress() {
+  while (in_flight_ > 0)
+    if (IoRequest* const ended = queue_->one_that_ended())
+      note(*ended);
+    else
+      return;
+}
+
+void FileTier::wait(Transfer& transfer) {
+  while (transfer.pending > 0) note(queue_->wait_for_one());
+  throw_if_failed(transfer);
+}
+
+void FileTier::throw_if_failed(const Transfer& transfer) const {
+  if (transfer.error == 0) return;
+  const bool damaged = transfer.error == EBADMSG;
+  throw Error(Exit::runtime,
+              damaged ? "offloaded tensors came back damaged from the disk"
+                      : fmt::format("offloaded tensors could not be {}", transfer.writes ? "written" : "read"),
+              fmt::format("{}, byte {}: {}", about(), transfer.at,
+                          damaged ? "the checksum of 4096 bytes is wrong" : std::strerror(transfer.error)),
+              "check the disk (its log is in dmesg), choose another --offload-folder, and resume from the last checkpoint");
+}
+
+std::unique_ptr<AsyncCopy> FileTier::async_copy() { return std::make_unique<FileCopy>(*this); }
+
+}  // namespace chorale

@@ -1,0 +1,84 @@
+// A file as a slow tier of memory. Tensors live there while nothing computes with them, and come to memory by copies, like
+// tensors on a device. The CPU cannot load or store there: a touched address ends the program with a segmentation fault.
+//
+//   tensor in the tier    │····block 0····│····block 1····│··        blocks of 4 KiB, each with a CRC-32C in memory
+//        │ fetch  ▲ send
+//        ▼        │                  in the background, if the address in memory is a multiple of 4 KiB (on_pages);
+//   tensor in memory                 otherwise, and for parts of blocks, through a buffer before the call returns
+//
+// The file is opened with O_DIRECT if its file system can, so no page is cached twice and a memory limit counts nothing.
+// It is unlinked at once: however the program ends, no file is left. Space is reserved when a tensor is made, so a full disk
+// is an error at the start. Every byte read is checked. Blocks that were never written read as zeros, without any transfer.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "src/base/descriptor.hpp"
+#include "src/memory/memory.hpp"
+#include "src/memory/ranges.hpp"
+#include "src/tier/io_queue.hpp"
+
+namespace chorale {
+
+class FileTier final : public Memory {
+ public:
+  static constexpr std::int64_t block = 4096;
+
+  // Throws a usage error if the folder does not exist or is not writable.
+  explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr);
+  ~FileTier() override;
+  FileTier(const FileTier&) = delete;
+
+  Device device() const override { return {Device::Kind::file, 0}; }
+  void* take(std::int64_t bytes) override;  // throws if the disk has too little room
+  void give_back(void* place, std::int64_t bytes) noexcept override;
+  std::int64_t free_bytes() const override;
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
+  void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
+  void copy(void* to, const void* from, std::int64_t bytes) override;
+  void clear(void* place, std::int64_t bytes) override;
+  std::unique_ptr<AsyncCopy> async_copy() override;
+
+  bool in_memory() const;     // whether the file system keeps its files in memory: tmpfs
+  std::string about() const;  // "a file in /scratch, by io_uring, unbuffered"
+  std::int64_t read_bytes() const { return read_; }
+  std::int64_t written_bytes() const { return written_; }
+
+ private:
+  friend class FileCopy;
+  // The requests of one copy.
+  struct Transfer {
+    std::int64_t pending = 0;
+    int error = 0;        // an errno of the first that failed; EBADMSG: a checksum is wrong
+    std::int64_t at = 0;  // where in the file
+    bool writes = false;
+  };
+  struct Piece : IoRequest {
+    Transfer* transfer;
+    std::int64_t first, count;  // all bytes of the piece; those of the request are the ones that are still missing
+  };
+
+  std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - start_; }
+  void start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
+  void start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
+  void note(IoRequest& request);  // what the queue returned
+  bool go_on(Piece& piece);       // whether more of it had to be requested
+  void check(Piece& piece);
+  void progress();                // does not wait
+  void wait(Transfer& transfer);  // throws if it failed
+  void throw_if_failed(const Transfer& transfer) const;
+  std::filesystem::path folder_;
+  Descriptor file_;
+  bool direct_ = true;
+  std::unique_ptr<IoQueue> queue_;
+  std::byte* start_ = nullptr;  // reserved addresses without memory; an address stands for an offset in the file
+  std::int64_t addresses_ = 0;
+  FreeRanges free_{0};
+  std::int64_t length_ = 0;               // of the file
+  std::vector<std::uint32_t> checksums_;  // by block
+  std::vector<bool> is_written_;          // by block
+  std::byte* buffer_ = nullptr;           // for parts of blocks, and for memory that is not on a page
+  std::int64_t in_flight_ = 0, read_ = 0, written_ = 0;
+};
+
+}  // namespace chorale

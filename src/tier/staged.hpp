@@ -1,0 +1,47 @@
+// A flat tensor in memory that is a copy of a tensor in a slow tier. The copies between them go on in the background.
+//
+//   Staged here(memory, there.count(), there.dtype(), Category::params);
+//   here.start_read(there, traffic);  …  here.wait();  compute with here.tensor();  here.start_write(there, traffic);  …
+#pragma once
+#include <array>
+#include <numeric>
+
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+// The bytes that a rank read from the tier and wrote there, by the category of the tensors.
+struct TierTraffic {
+  std::array<std::int64_t, categories> read{}, written{};
+  bool operator==(const TierTraffic&) const = default;
+  void add(const TierTraffic& other, std::int64_t times) {
+    for (std::size_t c = 0; c < categories; ++c) read[c] += times * other.read[c], written[c] += times * other.written[c];
+  }
+  std::int64_t all_read() const { return std::accumulate(read.begin(), read.end(), std::int64_t{0}); }
+  std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
+};
+
+// Whether computing with a tensor needs a copy of it.
+inline bool is_away(const Tensor& tensor) { return tensor.device().kind == Device::Kind::file; }
+
+class Staged {
+ public:
+  Staged() = default;
+  Staged(Allocator& memory, std::int64_t count, DType dtype, Category category);
+  Staged(Tensor on_page, Category category) : tensor_(std::move(on_page)), category_(category) {}
+
+  explicit operator bool() const { return bool(tensor_); }
+  const Tensor& tensor() const { return tensor_; }
+  // `there` may be shorter than tensor(), and its type may differ in plans only. The elements must stay as they are until
+  // wait() returns.
+  void start_read(const Tensor& there, TierTraffic& traffic);
+  void start_write(const Tensor& there, TierTraffic& traffic);
+  void wait();  // for the last copy; throws if it failed
+
+ private:
+  Tensor tensor_;
+  Category category_ = Category::workspace;
+  std::unique_ptr<AsyncCopy> copy_;
+};
+
+}  // namespace chorale

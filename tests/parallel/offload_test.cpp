@@ -1,0 +1,167 @@
+// Offload to a file: the bits of a run without it, on every kind of layout; bytes by closed form, as planned and as the file
+// tier counted them; memory as planned; and what is refused.
+#include "parallel/offload.hpp"
+
+#include "parallel/plan.hpp"
+#include "src/tier/file_tier.hpp"
+#include "tests/parallel/layouts.hpp"
+#include "tests/refused.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale {
+namespace {
+
+struct Places {
+  bool parameters, gradients, optimizer;
+};
+
+// Windows of 1024 elements begin and end inside of tensors.
+OffloadOptions offload(const Places& places, const std::filesystem::path& folder) {
+  return {places.parameters, places.gradients, places.optimizer, folder.string(), 1024};
+}
+
+// What rank 0 sees.
+test::Seen trained(const TrainingOptions& options, const Layout& layout) {
+  test::Seen seen;
+  const std::string trouble = test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+    const bool first = mesh.world().rank() == 0;
+    test::Seen mine = test::train(options, std::move(mesh), memory);
+    if (first) seen = std::move(mine);
+    return std::string();
+  });
+  CHECK(trouble == "");
+  return seen;
+}
+
+TEST_CASE("offloading changes no bit, on any layout", "[threads]") {
+  const test::TemporaryFolder folder;
+  struct Row {
+    const char* layout;
+    Places places;
+  };
+  const Places all{true, true, true};
+  const Row rows[] = {{"dp1.z3", all},
+                      {"dp2.z3", all},
+                      {"dp1.z3", {true, false, false}},
+                      {"dp2.z2", {false, true, true}},
+                      {"dp2.z1", {false, false, true}},
+                      {"dp1", {false, false, true}},
+                      {"dp2.tp2.z3.sp", all},
+                      {"dp2.pp2.z3", all},
+                      {"dp1.cp2.z3", all},
+                      {"dp2.rep2.z3", all},
+                      {"dp2.rep2.z2", {false, true, true}},
+                      {"dp2.rep2.z3.hpz", all}};
+  for (const char* numerics : {"fast", "exact"})
+    for (const auto& [word, places] : rows) {
+      const Layout layout = parse_layout(word, 0);
+      TrainingOptions options = test::options_for(numerics, layout);
+      options.micro_batch = options.global_batch / layout.replicas() / 2;
+      INFO(numerics << ", " << word);
+      const test::Seen plain = trained(options, layout);
+      options.offload = offload(places, folder.path());
+      CHECK(test::difference(plain, trained(options, layout)) == "");
+    }
+}
+
+TEST_CASE("offloading changes no bit of any type and optimizer, with or without master copies", "[threads]") {
+  const test::TemporaryFolder folder;
+  const Layout layout = parse_layout("dp2.z3", 0);
+  for (const DType compute : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    for (const char* optimizer : {"adamw", "sgd"})
+      for (const bool masters : {true, false}) {
+        if (!masters && compute != DType::bf16) continue;
+        INFO(name_of(compute) << ", " << optimizer << ", " << masters);
+        TrainingOptions options = test::options_for("fast", layout);
+        options.compute = compute, options.optimizer = optimizer, options.masters = masters;
+        options.micro_batch = 2;
+        if (compute == DType::f16) options.scaler.dynamic = true, options.scaler.scale = 1 << 14;
+        const test::Seen plain = trained(options, layout);
+        options.offload = offload({true, true, true}, folder.path());
+        CHECK(test::difference(plain, trained(options, layout)) == "");
+      }
+}
+
+// With N ranks, a shard has n elements, padding included, and f32 values. A step has two micro-batches.
+//
+//              read                                       written
+//   values     (2·2 + 1)·4n: passes of two, update        4n
+//              and 4 times the tied table, which both the embedding and the head read
+//   gradients  (1 + 2)·4n: second micro-batch, norm, update   2·4n
+//   optimizer  8n                                         8n
+TEST_CASE("the bytes of a step are those of the formula, of the plan and of the file") {
+  const test::TemporaryFolder folder;
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    TrainingOptions options = test::options_for("fast", parse_layout("dp1.z3", 0));
+    options.compute = compute, options.micro_batch = 6, options.offload = offload({true, true, true}, folder.path());
+    HostMemory host;
+    test::Run run(options, Mesh(parse_layout("dp1.z3", 1)), host);
+    const auto& file = dynamic_cast<const FileTier&>(*run.training.tier());
+    const std::int64_t table = options.shape.vocabulary * options.shape.width;
+    std::int64_t n = 0;
+    for (const Bucket& bucket : run.training.buckets().all()) n += bucket.value_shard.count();
+    run.training.step(run.read);
+    run.training.clear_tier_traffic();
+    const std::int64_t read = file.read_bytes(), written = file.written_bytes();
+    run.training.step(run.read);
+    TierTraffic made = run.training.tier_passes();
+    made.add(run.training.tier_updates(), 1);
+    const RankPlan plan = plan_rank({.options = options, .layout = parse_layout("dp1.z3", 1)}, 0);
+    CHECK((plan.tier_passes == run.training.tier_passes() && plan.tier_updates == run.training.tier_updates()));
+    CHECK(plan.offloaded[static_cast<std::size_t>(Category::params)] ==
+          run.training.tier_ledger().current(Category::params));
+    const auto of = [](const auto& bytes, Category c) { return bytes[static_cast<std::size_t>(c)]; };
+    const std::int64_t e = size_of(compute);
+    CHECK(of(made.read, Category::params) == e * ((compute == DType::f32 ? 5 : 4) * n + 4 * table));
+    CHECK(of(made.written, Category::params) == e * n);
+    CHECK(of(made.read, Category::grads) == 3 * 4 * n);
+    CHECK(of(made.written, Category::grads) == 2 * 4 * n);
+    CHECK(of(made.read, Category::optimizer) == (compute == DType::f32 ? 8 : 12) * n);
+    CHECK(of(made.written, Category::optimizer) == of(made.read, Category::optimizer));
+    const std::int64_t transfers =
+        40 * std::ssize(run.training.buckets().all());  // each may read or write parts of two blocks more
+    CHECK((file.read_bytes() - read >= made.all_read() &&
+           file.read_bytes() - read < made.all_read() + transfers * 2 * FileTier::block));
+    CHECK((file.written_bytes() - written >= made.all_written() &&
+           file.written_bytes() - written < made.all_written() + transfers * 2 * FileTier::block));
+  }
+}
+
+TEST_CASE("memory with offload is as planned, and nothing but windows and the units at work is in memory") {
+  const test::TemporaryFolder folder;
+  for (const char* word : {"dp1.z3", "dp2.z3", "dp2.z2", "dp1.pp2.z3"}) {
+    const Layout layout = parse_layout(word, 0);
+    TrainingOptions options = test::options_for("fast", layout);
+    options.micro_batch = 3, options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, folder.path());
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            const int rank = mesh.world().rank();
+            const RankPlan plan = plan_rank({.options = options, .layout = layout}, rank);
+            test::Run run(options, std::move(mesh), memory);
+            run.training.step(run.read);
+            const Ledger& ledger = run.training.ledger();
+            for (std::size_t c = 0; c < categories; ++c)
+              if (ledger.peak(static_cast<Category>(c)) != plan.peak[c] ||
+                  ledger.current(static_cast<Category>(c)) != plan.held[c])
+                return fmt::format("{}: planned {} and {}, measured {} and {}", category_names[c], plan.peak[c],
+                                   plan.held[c], ledger.peak(static_cast<Category>(c)),
+                                   ledger.current(static_cast<Category>(c)));
+            if (ledger.current(Category::optimizer) != 0) return "states of the optimizer stayed in memory";
+            return "";
+          }) == "");
+  }
+}
+
+TEST_CASE("shards that a layout does not have cannot be offloaded") {
+  const auto refused = [](const char* word, const Places& places) {
+    const Layout layout = parse_layout(word, 0);
+    TrainingOptions options = test::options_for("fast", layout);
+    options.offload = offload(places, ".");
+    return test::refused([&] { plan_rank({.options = options, .layout = layout}, 0); });
+  };
+  CHECK_THAT(refused("dp2.z2", {true, false, false}), says("parameters can be offloaded only") && says("--zero 3"));
+  CHECK_THAT(refused("dp2.z1", {false, true, false}), says("gradients can be offloaded only") && says("--zero 2"));
+  CHECK(refused("dp2", {false, false, true}) == "accepted");
+}
+
+}  // namespace
+}  // namespace chorale
