@@ -183,6 +183,7 @@ class Train final : public Command {
     }
     if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
     train::report_attention_balance(run, training);
+    training.settle_update();
     const bool as_planned = accounting.settle(run, training);
     const std::vector<OtherWork> others = watch.finish(run.log);
     if (run.recorder) {

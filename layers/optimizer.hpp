@@ -7,6 +7,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,12 +38,14 @@ struct Owned {
   std::int64_t at = 0;
 };
 
-// Where the optimizer keeps its states, if some of its tensors are in a slow tier. The update then goes through windows of
-// `elements` elements (src/tier/windows.hpp).
+// How the optimizer updates, if its tensors are in a slow tier or the update goes on while the program computes. The update
+// then goes through windows of `elements` elements (src/tier/windows.hpp).
 struct OptimizerTier {
-  Allocator* states = nullptr;  // null: in memory
-  TierTraffic* traffic = nullptr;
+  Allocator* states = nullptr;     // where states live; null: in memory
+  TierTraffic* traffic = nullptr;  // null: the whole update at once, and nothing is in a slow tier
   std::int64_t elements = 1 << 20;
+  bool keeps_old = false;  // room for the old states and values, so that an update can be taken back
+  bool delays = false;     // values change only in publish(): all weights have master copies
 };
 
 class Optimizer {
@@ -55,7 +58,17 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
+  // The same step in parts, if there are windows. Between begin() and finish() the program may compute.
+  void begin(double rate, double scale, const Numerics& numerics, const Queue& queue);
+  void start(const Tensor& values);             // starts the update of the bucket with these flat values
+  void start();                                 // of all buckets
+  void progress();                              // updates windows that have arrived; never waits
+  void finish_bucket(const Tensor& gradients);  // waits until nothing needs these flat gradients any more
+  void finish();                                // starts what has not been started, and waits for all
+  void take_back(const Queue& queue);           // after finish(), with keeps_old: undoes the step
+
   // All tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
+  // If updates are delayed, also "value/block.0…". Those in a slow tier are read from there.
   void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
   void publish(const Queue& queue);  // casts the master copies to the parameters
 
@@ -69,8 +82,14 @@ class Optimizer {
   // The flat tensors of the states [first, last): several parameters, one after the other.
   struct Flat {
     std::size_t first, last;
-    Tensor values, gradients, weights;
+    Tensor values, gradients, weights;  // weights: the master copies, if there are any
     std::vector<Tensor> moments;
+    // With keeps_old: an update reads weights and moments and writes these, and then they exchange their roles. Values that
+    // have no masters are copied instead, because the layers know their place.
+    Tensor other_weights, old_values;
+    std::vector<Tensor> other_moments;
+    bool started = false;
+    void exchange() { std::swap(weights, other_weights), std::swap(moments, other_moments); }
   };
   // A state's elements in a window.
   struct Piece {
@@ -79,18 +98,19 @@ class Optimizer {
     std::int64_t at;            // in the window
   };
   Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
-  static WindowPart values_part(const Flat& flat, bool updates);
-  // Calls visit(pieces, here) for each window of all flat tensors. here[i] has the window's elements of part i.
-  void in_windows(const std::function<WindowParts(const Flat&)>& parts_of,
-                  const std::function<void(std::span<const Piece> pieces, std::span<const Tensor> here)>& visit) const;
-  void step_in_windows(double scale, const Numerics& numerics, const Queue& queue);
-  // here: the values, the gradients, the master copies (may be empty) and the moments, from piece.at on.
+  std::vector<Piece> pieces_in(const Window& window) const;
+  void start(std::size_t flat);
+  WindowParts parts_of(const Flat& flat) const;
+  void update_window(const Window& window, std::span<const Tensor> here, double scale, const Numerics& numerics,
+                     const Queue& queue) const;
+  // here: the gradients, values, master copies (values and masters may be empty) and moments, from piece.at on.
   UpdateRange range_of(const Piece& piece, std::span<const Tensor> here, double scale, const Numerics& numerics) const;
 
   std::unique_ptr<UpdateRule> rule_;
   Allocator& memory_;
   OptimizerTier tier_;
-  std::vector<Flat> flat_;  // only if some tensors are in a slow tier
+  std::vector<Flat> flat_;          // only if there are windows
+  std::optional<WindowWalk> walk_;  // of the update that has begun
   std::uint64_t seed_;
   std::vector<State> states_;
   std::int64_t steps_ = 0;

@@ -43,6 +43,21 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (o.offload.any() && o.device)
     usage_error("on a GPU nothing can be offloaded to a file yet", "--offload with --device cuda",
                 "leave out --offload, or compute on the host");
+  const auto refuse_update = [&](const char* why, const std::string& numbers, const char* fix) {
+    const char* const name = update_times[static_cast<std::size_t>(o.update)];
+    usage_error(fmt::format("--update {} {}", name, why), numbers, fix);
+  };
+  if (o.update == UpdateTime::overlapped && (o.clip > 0 || o.scaler.dynamic))
+    refuse_update("needs a factor of the gradients that is known before the backward pass",
+                  o.clip > 0 ? fmt::format("gradients are clipped to a norm of {}", o.clip) : "f16 scales its loss",
+                  o.clip > 0 ? "use --clip-grad 0, or --update speculative" : "use --dtype bf16, or --update speculative");
+  if (o.update == UpdateTime::overlapped && o.packed)
+    refuse_update("needs samples in which every token counts",
+                  "--document-mask is given, and borders of documents may mask tokens", "use --update after");
+  if (o.update == UpdateTime::delayed && o.scaler.dynamic)
+    refuse_update("cannot skip a step", "f16 skips steps whose gradients overflow", "use --dtype bf16");
+  if (o.update == UpdateTime::delayed && !o.masters)
+    refuse_update("needs master copies of the weights", "--no-master-weights is given", "leave out --no-master-weights");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");

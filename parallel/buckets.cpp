@@ -155,10 +155,19 @@ void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
       [&](const Window&, std::span<const Tensor> here) { add(here[1].slice(), here[0].slice(), options_.queue); });
 }
 
-// The reducer does not read a shard in a slow tier before it has written it.
 void Buckets::clear_gradients() {
   for (const Bucket& bucket : buckets_)
-    if (!is_away(bucket.gradient_shard)) clear(bucket.gradients ? bucket.gradients : bucket.gradient_shard);
+    if (options_.zero < 2) open_shard(bucket);
+}
+
+// A shard in a slow tier is not read before it is written.
+void Buckets::open_shard(const Bucket& bucket) {
+  if (on_open) on_open(bucket);
+  if (!is_away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
+}
+
+void Buckets::tell_summed(const Bucket& bucket) const {
+  if (on_summed && !bucket.other_shards && !bucket.stages) on_summed(bucket);
 }
 
 void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {

@@ -64,6 +64,7 @@ struct Bucket {
   // The number of gradients that are not ready yet. With ZeRO-0 and 1, it starts at parameters × micro-batches in each step;
   // with ZeRO-2 and 3, at parameters in each micro-batch.
   std::int64_t waits_for = 0;
+  std::int64_t micro_batches = 0;  // with ZeRO-2 and 3: those of this step whose sums the shard does not have yet
 
   // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until
   // the next call.
@@ -92,7 +93,13 @@ class Buckets {
   std::vector<Bucket>& all() { return buckets_; }
   Bucket& of(const Parameter& parameter) { return *home_.at(&parameter); }
   const BucketOptions& options() const { return options_; }
+  // Begins a step: whole gradients become zeros. Shards of ZeRO-2 and 3 do when the reducer opens them.
   void clear_gradients();
+  // Reducers call these: before the first sum of a step is written to a bucket's shard, and if they know during the backward
+  // pass that a bucket has its sum over all ranks.
+  void open_shard(const Bucket& bucket);
+  void tell_summed(const Bucket& bucket) const;
+  std::function<void(const Bucket&)> on_open, on_summed;  // may be empty
   // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO those in its shards.
   std::vector<Owned> owned() const;
   // If several ranks hold copies of the same part of a parameter, the first of them is the part's owner and saves it in

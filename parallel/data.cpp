@@ -13,6 +13,8 @@
 //
 // If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, after the sums of
 // all buckets over N. A rank then sends 2(Ψ/N)(R−1)/R elements more.
+#include <deque>
+
 #include "parallel/reducer.hpp"
 
 namespace chorale {
@@ -51,14 +53,17 @@ class Bucketed final : public Reducer {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
     add_before(bucket);
-    under_way_.push_back(scatters() ? bucket.group->start_reduce_scatter(bucket.gradients, bucket.gradient_shard)
-                                    : bucket.group->start_all_reduce(bucket.gradients));
+    under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.gradients, bucket.gradient_shard)
+                                              : bucket.group->start_all_reduce(bucket.gradients)});
+    if (!buckets_.on_summed) return;
+    for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front())
+      buckets_.tell_summed(*under_way_.front().bucket);
   }
 
   void finish() override {
     for (const Bucket& bucket : buckets_.all())
       require(bucket.waits_for == 0, "a bucket still waits for {} gradients", bucket.waits_for);
-    for (Axis::Pending& pending : under_way_) pending.wait();
+    for (UnderWay& one : under_way_) one.sum.wait();
     under_way_.clear();
     add_after(buckets_);
   }
@@ -68,10 +73,14 @@ class Bucketed final : public Reducer {
   }
 
  private:
+  struct UnderWay {
+    const Bucket* bucket;
+    Axis::Pending sum;
+  };
   bool scatters() const { return buckets_.options().zero == 1; }
 
   Buckets& buckets_;
-  std::vector<Axis::Pending> under_way_;
+  std::deque<UnderWay> under_way_;
 };
 
 }  // namespace

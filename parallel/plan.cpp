@@ -54,6 +54,7 @@ class Pretence {
     return accounts_of(training_.mesh());
   }
   RankPlan step() {
+    if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);  // whose update this step finishes
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }
@@ -194,13 +195,19 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
     });
+  if (request.options.update == UpdateTime::speculative)
+    pretence.sent_by([&](Training& t) {
+      t.optimizer().take_back(t.options().queue());
+      plan.tier_take_back = t.tier_updates();
+    });
   return plan;
 }
 
 TierTraffic RunPlan::tier_after(const RunCounts& counts) const {
   TierTraffic sum;
   sum.add(step.tier_passes, counts.steps);
-  sum.add(step.tier_updates, counts.steps - counts.skipped);
+  sum.add(step.tier_updates, counts.updates);
+  sum.add(tier_take_back, counts.taken_back);
   sum.add(tier_evaluation, counts.evaluations);
   return sum;
 }

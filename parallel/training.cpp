@@ -48,13 +48,19 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
                                            options.masters, optimizer_tier());
+  updates_ = std::make_unique<Updates>(options.update, *optimizer_, *buckets_, *numerics_, options.queue(),
+                                       batch_totals_.phantom());
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
 }
 
 OptimizerTier Training::optimizer_tier() {
-  if (!tier_) return {};
-  return {options_.offload.optimizer ? &*tier_ : nullptr, &tier_updates_, options_.offload.window_elements};
+  OptimizerTier tier{.elements = options_.offload.window_elements,
+                     .keeps_old = options_.update == UpdateTime::speculative,
+                     .delays = options_.update == UpdateTime::delayed};
+  if (options_.offload.optimizer) tier.states = &*tier_;
+  if (tier_ || options_.update != UpdateTime::after) tier.traffic = &tier_updates_;
+  return tier;
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
@@ -71,7 +77,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.exchange = exchange_.get();
   context.sequences = sequences_.get();
   context.balance = &balance_;
-  context.after_layer = [this] { mesh_.world().poll(); };
+  context.after_layer = [this] { mesh_.world().poll(), updates_->progress(); };
   context.stream = context.tokens;
   context.stream.first_row = boundary_->first_row(rows);
   context.targets = context.typed({rows}, DType::i32, Category::data);
@@ -128,15 +134,17 @@ StepResult Training::step(const ReadSamples& read) {
   account_.begin(result.step);
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
+  // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
+  // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
+  const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
+  const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
+  updates_->begin(result.rate, usual);
   account_.mark(StepAccount::cleared);
   const PipelineTimes times = run_batch(
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   account_.mark(StepAccount::passed);
   reducer_->finish();
-  // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
-  // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
-  const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
-  const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
+  const SquareSum squares = squares_of_gradients(usual);
   account_.mark(StepAccount::reduced);
   std::vector<std::int64_t> choices = choices_.given_by(mesh_.tensor().rank(), mesh_.tensor().size());
   const std::optional<Outcome> outcome = add_up(most_tokens, squares, choices);
@@ -156,15 +164,14 @@ StepResult Training::step(const ReadSamples& read) {
         Exit::runtime, "tensor ranks sent the same tokens to different experts",
         fmt::format("in step {}, their counts of choices differ, so their sums over tp have other bits", result.step),
         "use --algorithm auto instead of native, ranks on hosts of one kind, or --numerics exact");
-  if (!result.skipped) {
-    const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
-    account_.update_begins();
-    balance_.step(choices_);  // reads biases from the device, which has no work queued yet
-    optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
-    account_.updated();
-    reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
-    account_.update_ends();
-  }
+  const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
+  account_.update_begins();
+  if (!result.skipped) balance_.step(choices_);  // reads biases from the device, which has no work queued yet
+  const Updates::Done done = updates_->end(result.rate, scale * clip, result.skipped);
+  account_.updated();
+  if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
+  account_.update_ends();
+  result.updates = done.sweeps, result.taken_back = done.taken_back;
   ++steps_;
   samples_ += options_.global_batch;
   account_.settle(times, result);
@@ -262,10 +269,13 @@ void Training::publish() {
   reducer_->publish();
 }
 
-void Training::resume_at(std::int64_t steps, std::int64_t samples) {
+void Training::resume_at(std::int64_t steps, std::int64_t samples, bool reads_values) {
   steps_ = steps;
   samples_ = samples;
-  publish();
+  if (reads_values)
+    reducer_->publish();
+  else
+    publish();
 }
 
 std::int64_t Training::declared_activation_bytes() {
@@ -297,6 +307,7 @@ Keeps Training::declared() {
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
 // so that no rank waits for one that has thrown.
 void Training::name_first_nan(const ReadSamples& read) {
+  updates_->cancel();
   buckets_->clear_gradients();
   trouble_of_sums();  // clears the errors of the first run of the step
   FirstNan first_nan(steps_ + 1);

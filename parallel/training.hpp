@@ -28,6 +28,7 @@
 #include "parallel/rows.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
+#include "parallel/updates.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
@@ -58,8 +59,9 @@ struct TrainingOptions {
   bool packed = false;                   // a sample may hold several documents (src/data/documents.hpp)
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   OffloadOptions offload = {};           // what lives in a file
-  BuildModel build = {};                 // builds the model; empty: build_gpt
-  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
+  UpdateTime update = UpdateTime::after;
+  BuildModel build = {};   // builds the model; empty: build_gpt
+  Meter* meter = nullptr;  // of a plan: learns the work of the kernels
 
   Queue queue() const {
     Queue queue = queue_on(device, threads);
@@ -91,6 +93,7 @@ class Training {
   const Ledger& ledger() const { return ledger_; }
   const Ledger& tier_ledger() const { return tier_ledger_; }
   const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
+  void settle_update() { updates_->settle(); }               // waits for a delayed update, before its states are used
   // The bytes that passes and updates moved from and to the tier since clear_tier_traffic(). Skipped steps have no update.
   const TierTraffic& tier_passes() const { return buckets_->traffic(); }
   const TierTraffic& tier_updates() const { return tier_updates_; }
@@ -102,7 +105,8 @@ class Training {
   std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace these
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   std::unique_ptr<AttentionScheme>& attention() { return attention_; }  // null if ranks do not divide sequences
-  void resume_at(std::int64_t steps, std::int64_t samples);
+  // After the optimizer's states were read. `reads_values`: this rank's shards of the values were read, too.
+  void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
   // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
   // publishes the values as after a step.
   void publish();
@@ -166,6 +170,7 @@ class Training {
   std::unique_ptr<Buckets> buckets_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
+  std::unique_ptr<Updates> updates_;
   PipelineSchedule schedule_;
   std::int64_t tokens_ = 0;  // targets of this batch that count, on ranks where has_loss()
   ChoiceCounts choices_;

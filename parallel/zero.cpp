@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "src/math/cast.hpp"
 
@@ -12,8 +13,11 @@ class Sharded final : public Reducer {
  public:
   explicit Sharded(Buckets& buckets) : buckets_(buckets) {}
 
-  void begin(std::int64_t) override {
-    for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+  void begin(std::int64_t micro_batches) override {
+    for (Bucket& bucket : buckets_.all()) {
+      bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+      bucket.micro_batches = micro_batches;
+    }
     begun_.clear();
   }
 
@@ -27,11 +31,16 @@ class Sharded final : public Reducer {
     const std::int64_t length = bucket.count / bucket.group->size();
     const Tensor sum = bucket.gradients.narrow(length * bucket.group->rank(), length);
     bucket.group->reduce_scatter(bucket.gradients, sum);
+    const bool is_first = begun_.insert(&bucket).second, is_last = --bucket.micro_batches == 0;
+    if (is_first) buckets_.open_shard(bucket);
     if (is_away(bucket.gradient_shard))
-      add_in_tier(bucket, sum);
+      add_in_tier(bucket, sum, is_first);
     else
       add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
     bucket.bind_gradients({});
+    if (!is_last) return;
+    summed_ = &bucket;
+    if (!writing_) tell_summed();
   }
 
   void finish() override {
@@ -46,9 +55,9 @@ class Sharded final : public Reducer {
  private:
   // The first micro-batch of a step finds zeros, which need not be read, and its sum is written while the next unit
   // computes. The sums of later micro-batches are added window by window.
-  void add_in_tier(Bucket& bucket, const Tensor& sum) {
+  void add_in_tier(Bucket& bucket, const Tensor& sum, bool is_first) {
     end_writing();
-    if (!begun_.insert(&bucket).second) return buckets_.add_to_shard(sum, bucket.gradient_shard);
+    if (!is_first) return buckets_.add_to_shard(sum, bucket.gradient_shard);
     if (bucket.group->size() == 1) {
       add_zeros(sum);
       writing_ = Staged(sum, Category::grads);
@@ -69,11 +78,18 @@ class Sharded final : public Reducer {
       add(zeros.narrow(0, count).slice(), sum.narrow(first, count).slice(), buckets_.options().queue);
     }
   }
-  void end_writing() { writing_.wait(), writing_ = {}; }
+  void end_writing() {
+    writing_.wait(), writing_ = {};
+    tell_summed();
+  }
+  void tell_summed() {
+    if (const Bucket* const bucket = std::exchange(summed_, nullptr)) buckets_.tell_summed(*bucket);
+  }
 
   Buckets& buckets_;
-  std::set<const Bucket*> begun_;  // those whose shard in the tier has sums of this step
-  Staged writing_;
+  std::set<const Bucket*> begun_;   // those whose shard has sums of this step
+  Staged writing_;                  // the sum that is being written to the tier
+  const Bucket* summed_ = nullptr;  // its bucket, if that was the last micro-batch
 };
 
 }  // namespace

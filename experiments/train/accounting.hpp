@@ -21,7 +21,7 @@ class Accounting {
   // Collective: every rank plans its own part. Rank 0 records each rank's mesh coordinates and planned peak memory.
   Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples);
 
-  void stepped(const StepResult& result) { ++counts_.steps, counts_.skipped += result.skipped; }
+  void stepped(const StepResult& result) { counts_.count(result); }
   void evaluated() { ++counts_.evaluations; }
   void cut_evaluation() { is_cut_ = true; }  // a signal ended an evaluation early: no plan says what it sent
   // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,

@@ -33,12 +33,17 @@ void OffloadFlags::declare(Options& o) {
               "bytes of each tensor that an update of offloaded states has in memory at once")
       .range(4096, 1e12)
       .only_where("offload", anything);
+  o.add("update", update_,
+        "when the optimizer updates: after the norm; during the backward pass; the same, but taken back if "
+        "gradients are clipped; or during the next step")
+      .one_of({std::begin(update_times), std::end(update_times)});
 }
 
 bool OffloadFlags::in_file(const std::string& what) const { return std::ranges::count(places_, what + "=file") > 0; }
 
 void OffloadFlags::complete(TrainingOptions& o) const {
   o.offload = {in_file("parameters"), in_file("gradients"), in_file("optimizer"), folder_, window_bytes_ / 4096 * 1024};
+  o.update = update_time_named(update_);
 }
 
 std::string OffloadFlags::check() const {

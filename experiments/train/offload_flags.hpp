@@ -1,4 +1,5 @@
-// `--place`: which shards of the model live in a file instead of memory (parallel/offload.hpp).
+// `--place`: which shards of the model live in a file instead of memory (parallel/offload.hpp). `--update`: when they are
+// updated (parallel/updates.hpp).
 //
 //   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
 //   --place parameters=file,optimizer=file,gradients=file --offload-folder /scratch
@@ -23,6 +24,7 @@ class OffloadFlags {
   std::vector<std::string> places_;
   std::string folder_ = ".";
   std::int64_t window_bytes_ = 4 << 20;
+  std::string update_ = "after";
 };
 
 }  // namespace chorale::train

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -49,9 +51,22 @@ StateTensor part_of(Training& training, const std::string& name, const Owned& ow
   return {name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
 }
 
+// A run with delayed updates also saves its values, which are older than the masters. Without them, a run begins with the
+// masters. Returns whether the checkpoint has them; otherwise removes them from `wanted`.
+bool has_values(std::vector<StateTensor>& wanted, const Checkpoint& checkpoint) {
+  const auto is_value = [](const StateTensor& t) { return t.name.starts_with("value/"); };
+  const auto first = std::ranges::find_if(wanted, is_value);
+  if (first == wanted.end()) return false;
+  for (const StateTensor& saved : checkpoint.tensors())
+    if (saved.name == first->name && saved.data.dtype == first->data.dtype) return true;
+  std::erase_if(wanted, is_value);
+  return false;
+}
+
 }  // namespace
 
 std::vector<StateTensor> state_of(Training& training) {
+  training.settle_update();
   std::vector<StateTensor> all;
   training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
     all.push_back(part_of(training, name, owned, tensor));
@@ -102,7 +117,9 @@ void resume(Training& training, const Checkpoint& checkpoint) {
     usage_error("the checkpoint is from a run with another seed",
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
                 fmt::format("use --seed {}: it determines the data order and the dropout", saved.seed));
-  checkpoint.read(state_of(training));
+  std::vector<StateTensor> wanted = state_of(training);
+  const bool reads_values = has_values(wanted, checkpoint);
+  checkpoint.read(wanted);
   // A run with a loss scale may continue one without, and vice versa.
   if (training.scaler().dynamic && saved.loss_scale > 0) {
     training.scaler().scale = saved.loss_scale;
@@ -110,7 +127,7 @@ void resume(Training& training, const Checkpoint& checkpoint) {
     training.scaler().patience = saved.patience;
   }
   training.optimizer().set_steps(saved.updates);
-  training.resume_at(saved.step, saved.cursor);
+  training.resume_at(saved.step, saved.cursor, reads_values);
 }
 
 }  // namespace chorale

@@ -33,4 +33,6 @@ void Staged::wait() {
   if (copy_) copy_->wait();
 }
 
+bool Staged::over() { return !copy_ || copy_->over(); }
+
 }  // namespace chorale

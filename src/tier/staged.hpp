@@ -37,6 +37,7 @@ class Staged {
   void start_read(const Tensor& there, TierTraffic& traffic);
   void start_write(const Tensor& there, TierTraffic& traffic);
   void wait();  // for the last copy; throws if it failed
+  bool over();  // whether it has ended; does not wait
 
  private:
   Tensor tensor_;

@@ -3,16 +3,20 @@
 #include <algorithm>
 
 namespace chorale {
-namespace {
 
-// The buffers of one window: a Staged per part, empty for parts that are in memory.
-class Buffers {
+// The memory of one window: a Staged per part, empty for parts that are in memory.
+class WindowWalk::Buffers {
  public:
   Buffers(const WindowParts& like, std::int64_t elements, Allocator& memory) {
     for (const WindowPart& part : like) {
       const bool away = is_away(part.whole);
       staged_.push_back(away ? Staged(memory, elements, part.whole.dtype(), part.category) : Staged());
     }
+  }
+
+  // Whether all copies are over. Does not wait.
+  bool idle() {
+    return std::ranges::all_of(staged_, [](Staged& staged) { return staged.over(); });
   }
 
   void start_read(const WindowParts& parts, const Window& window, TierTraffic& traffic) {
@@ -26,18 +30,25 @@ class Buffers {
   std::vector<Tensor> here(const WindowParts& parts, const Window& window) {
     std::vector<Tensor> all;
     for (std::size_t i = 0; i < parts.size(); ++i) {
+      const WindowPart& part = parts[i];
       staged_[i].wait();
-      const bool empty = !parts[i].whole;
-      all.push_back(empty        ? Tensor()
-                    : staged_[i] ? staged_[i].tensor().narrow(0, window.count)
-                                 : parts[i].whole.narrow(window.first, window.count));
+      if (!part.whole)
+        all.emplace_back();
+      else if (staged_[i])
+        all.push_back(staged_[i].tensor().narrow(0, window.count));
+      else
+        all.push_back((part.target ? part.target : part.whole).narrow(window.first, window.count));
+      if (part.target && !staged_[i] && part.reads)
+        copy(part.whole.narrow(window.first, window.count).slice(), all.back().slice());
     }
     return all;
   }
 
   void start_write(const WindowParts& parts, const Window& window, TierTraffic& traffic) {
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (staged_[i] && parts[i].writes) staged_[i].start_write(parts[i].whole.narrow(window.first, window.count), traffic);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Tensor& to = parts[i].target ? parts[i].target : parts[i].whole;
+      if (staged_[i] && parts[i].writes) staged_[i].start_write(to.narrow(window.first, window.count), traffic);
+    }
   }
 
   void wait() {
@@ -48,33 +59,60 @@ class Buffers {
   std::vector<Staged> staged_;
 };
 
-std::vector<Window> windows_of(const std::vector<WindowParts>& items, std::int64_t elements) {
-  std::vector<Window> windows;
-  for (std::size_t item = 0; item < items.size(); ++item)
-    for (std::int64_t first = 0, count = items[item].front().whole.count(); first < count; first += elements)
-      windows.push_back({item, first, std::min(elements, count - first)});
-  return windows;
+WindowWalk::WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
+                       std::size_t sets)
+    : elements_(elements), traffic_(traffic), work_(std::move(work)) {
+  for (std::size_t set = 0; set < sets; ++set) sets_.emplace_back(like, elements, memory);
 }
 
-}  // namespace
+WindowWalk::~WindowWalk() = default;
+
+void WindowWalk::add(std::size_t item, const WindowParts& parts) {
+  const std::int64_t count = parts.front().whole.count();
+  for (std::int64_t first = 0; first < count; first += elements_)
+    windows_.push_back({{item, first, std::min(elements_, count - first)}, parts});
+  advance(false, windows_.size());
+}
+
+WindowWalk::Buffers& WindowWalk::set_of(std::size_t i) { return sets_[i % sets_.size()]; }
+
+// Computes windows until `end`. While one is computed, the next is read, whose buffers must have been written by then.
+void WindowWalk::advance(bool waits, std::size_t end) {
+  while (next_ < end) {
+    for (; reading_ < windows_.size() && reading_ < next_ + std::min<std::size_t>(2, sets_.size()); ++reading_) {
+      if (!waits && !set_of(reading_).idle()) break;
+      set_of(reading_).start_read(windows_[reading_].parts, windows_[reading_].window, traffic_);
+    }
+    if (!waits && (reading_ <= next_ || !set_of(next_).idle())) return;
+    const auto& [window, parts] = windows_[next_];
+    work_(window, set_of(next_).here(parts, window));
+    set_of(next_).start_write(parts, window, traffic_);
+    ++next_;
+  }
+}
+
+void WindowWalk::finish() {
+  advance(true, windows_.size());
+  for (Buffers& set : sets_) set.wait();
+}
+
+void WindowWalk::finish(std::size_t item) {
+  std::size_t end = windows_.size();
+  while (end > 0 && windows_[end - 1].window.item != item) --end;
+  if (end == 0) return;
+  advance(true, end);
+  for (Buffers& set : sets_) set.wait();
+}
 
 void through_windows(const std::vector<WindowParts>& items, std::int64_t elements, Allocator& memory, TierTraffic& traffic,
-                     const std::function<void(const Window& window, std::span<const Tensor> here)>& work) {
-  const std::vector<Window> windows = windows_of(items, elements);
-  if (windows.empty()) return;
-  std::vector<Buffers> sets;
-  for (std::size_t set = 0; set < std::min<std::size_t>(3, windows.size()); ++set)
-    sets.emplace_back(items.front(), elements, memory);
-  const auto set_of = [&](std::size_t i) -> Buffers& { return sets[i % sets.size()]; };
-  const auto parts_of = [&](std::size_t i) -> const WindowParts& { return items[windows[i].item]; };
-  set_of(0).start_read(parts_of(0), windows[0], traffic);
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    const std::vector<Tensor> here = set_of(i).here(parts_of(i), windows[i]);
-    if (i + 1 < windows.size()) set_of(i + 1).start_read(parts_of(i + 1), windows[i + 1], traffic);
-    work(windows[i], here);
-    set_of(i).start_write(parts_of(i), windows[i], traffic);
-  }
-  for (Buffers& set : sets) set.wait();
+                     const WindowWalk::Work& work) {
+  std::int64_t windows = 0;
+  for (const WindowParts& parts : items) windows += (parts.front().whole.count() + elements - 1) / elements;
+  if (windows == 0) return;
+  WindowWalk walk(items.front(), elements, memory, traffic, work,
+                  static_cast<std::size_t>(std::min<std::int64_t>(3, windows)));
+  for (std::size_t item = 0; item < items.size(); ++item) walk.add(item, items[item]);
+  walk.finish();
 }
 
 }  // namespace chorale

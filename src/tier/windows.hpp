@@ -4,8 +4,12 @@
 //   set 0    read ▸ compute ▸ write                       read ▸ …
 //   set 1            read   ▸ compute ▸ write
 //   set 2                      read   ▸ compute ▸ write            three sets of buffers, of constant size
+//
+// A walk visits windows while the program does other work: progress() computes a window if its elements have arrived, and
+// never waits.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +21,7 @@ struct WindowPart {
   Tensor whole;  // in memory or in a slow tier; empty: nothing
   Category category = Category::optimizer;
   bool reads = true, writes = false;
+  Tensor target = {};  // where the window's elements go, of the same kind as `whole`; empty: back to `whole`
 };
 using WindowParts = std::vector<WindowPart>;
 
@@ -25,9 +30,39 @@ struct Window {
   std::int64_t first, count;  // of their elements
 };
 
-// Calls work(window, here) for all windows of all items in order. Every item has as many parts, of the same types; here[i]
-// has the window's elements of part i. A part in a slow tier that is not read begins with zeros.
+class WindowWalk {
+ public:
+  // work(window, here): here[i] has the window's elements of part i. A part in a slow tier that is not read begins with
+  // zeros. Every list of parts has as many as `like`, of the same types, at the same kinds of places.
+  using Work = std::function<void(const Window& window, std::span<const Tensor> here)>;
+  WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
+             std::size_t sets = 3);
+  ~WindowWalk();
+
+  void add(std::size_t item, const WindowParts& parts);  // parts.front() is not empty
+  void progress() { advance(false, windows_.size()); }
+  void finish();                  // visits all windows
+  void finish(std::size_t item);  // visits those of this item and of all that were added before it
+
+ private:
+  class Buffers;
+  struct Visit {
+    Window window;
+    WindowParts parts;  // of the whole item
+  };
+  void advance(bool waits, std::size_t end);
+  Buffers& set_of(std::size_t i);
+
+  std::int64_t elements_;
+  TierTraffic& traffic_;
+  Work work_;
+  std::vector<Buffers> sets_;
+  std::vector<Visit> windows_;
+  std::size_t next_ = 0, reading_ = 0;  // the first window that is not computed, the first that is not being read
+};
+
+// Visits all windows of all items in order. Allocates nothing if there are none.
 void through_windows(const std::vector<WindowParts>& items, std::int64_t elements, Allocator& memory, TierTraffic& traffic,
-                     const std::function<void(const Window& window, std::span<const Tensor> here)>& work);
+                     const WindowWalk::Work& work);
 
 }  // namespace chorale

@@ -256,8 +256,7 @@ TEST_CASE("a run with skipped steps and evaluations sends the planned bytes", "[
             Training training(request.options, Mesh(layout, worlds, request.algorithms), worlds.memory(), clock);
             clear_accounts(training.mesh());
             RunCounts counts{.evaluations = 2};
-            while (counts.steps - counts.skipped < 2 && counts.steps < 30)
-              ++counts.steps, counts.skipped += training.step(read_nothing).skipped;
+            while (counts.steps - counts.skipped < 2 && counts.steps < 30) counts.count(training.step(read_nothing));
             for (int i = 0; i < 2; ++i) training.evaluate(read_nothing, 5);
             const RunPlan plan = plan_run(request, me.rank(), 5);
             me.check(counts.skipped > 0 && counts.steps == counts.skipped + 2, "{} of {} steps were skipped", counts.skipped,
