@@ -94,7 +94,9 @@ class PlanCommand final : public Command {
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
     TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
-    TextTable offloaded({"stage", "category", "in the file", "read", "written"});
+    const OffloadOptions& offload = request_.options.offload;
+    TextTable offloaded(
+        {"stage", "category", offload.to_host ? "on the host" : "in the file", "read", "written", "exposed"});
     for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
       const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
       add_memory(memory, stage, plan);
@@ -119,7 +121,9 @@ class PlanCommand final : public Command {
     }
     fmt::print("{}", memory.print(format_));
     if (offloaded.rows() > 0 && format_ == "text")
-      fmt::print("\nin the file, and what moves between it and memory in a step\n");
+      fmt::print("\n{}, and what moves between {} and memory in a step; exposed: nothing computes meanwhile (--update {})\n",
+                 offload.to_host ? "on the host" : "in the file", offload.to_host ? "the host" : "it",
+                 update_times[static_cast<std::size_t>(request_.options.update)]);
     if (offloaded.rows() > 0) fmt::print("{}", offloaded.print(format_));
     const std::string loads = plan::words_for_expert_loads(o.shape, l, o.micro_batch);
     if (format_ == "text" && !loads.empty()) fmt::print("\n{}\n", loads);
@@ -264,13 +268,14 @@ class PlanCommand final : public Command {
               {std::to_string(stage), axis, operation_name(i), std::to_string(entry.calls), decimal_bytes(entry.bytes)});
   }
 
-  static void add_offloaded(TextTable& table, std::int64_t stage, const RankPlan& plan) {
+  void add_offloaded(TextTable& table, std::int64_t stage, const RankPlan& plan) const {
     TierTraffic all = plan.tier_passes;
     all.add(plan.tier_updates, 1);
+    const TierTraffic exposed = exposed_part(plan.tier_updates, request_.options.update);
     for (std::size_t c = 0; c < categories; ++c)
-      if (plan.offloaded[c] > 0)
+      if (plan.offloaded[c] + all.read[c] + all.written[c] > 0)
         table.add({std::to_string(stage), category_names[c], decimal_bytes(plan.offloaded[c]), decimal_bytes(all.read[c]),
-                   decimal_bytes(all.written[c])});
+                   decimal_bytes(all.written[c]), decimal_bytes(exposed.read[c] + exposed.written[c])});
   }
 
   train::Flags flags_;

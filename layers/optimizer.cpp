@@ -12,7 +12,7 @@ DType wide_type(const Owned& owned) { return owned.value.dtype() == DType::f64 ?
 
 Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& all, Allocator& memory, std::uint64_t seed,
                      const Queue& queue, bool masters, const OptimizerTier& tier)
-    : rule_(std::move(rule)), memory_(memory), tier_(tier), seed_(seed) {
+    : rule_(std::move(rule)), memory_(tier.compute ? *tier.compute : memory), tier_(tier), seed_(seed) {
   Allocator& home = tier.states ? *tier.states : memory;
   for (const Owned& owned : all) {
     const bool has_master = tier.delays || (masters && owned.value.dtype() != wide_type(owned));
@@ -29,7 +29,8 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
       if (has_master) mine.weights = state(owned.count);
       for (std::size_t m = 0; m < rule_->moments().size(); ++m) mine.moments.push_back(state(owned.count));
     }
-    const std::int64_t at_once = is_away(mine.weights) ? tier.elements : std::max<std::int64_t>(owned.count, 1);
+    const std::int64_t at_once =
+        is_away(mine.weights, memory.device()) ? tier.elements : std::max<std::int64_t>(owned.count, 1);
     for (std::int64_t first = 0; first < owned.count; first += at_once)
       initialise(*owned.parameter, owned.first + first,
                  mine.weights.slice().narrow(first, std::min(at_once, owned.count - first)), seed);
@@ -87,7 +88,9 @@ void Optimizer::step(double rate, double scale, const Numerics& numerics, const 
 void Optimizer::begin(double rate, double scale, const Numerics& numerics, const Queue& queue) {
   rule_->begin_step(++steps_, rate);
   if (flat_.empty()) return;
-  walk_.emplace(parts_of(flat_.front()), tier_.elements, memory_, *tier_.traffic,
+  std::int64_t longest = 1;
+  for (const Flat& flat : flat_) longest = std::max(longest, flat.gradients.count());
+  walk_.emplace(parts_of(flat_.front()), std::min(tier_.elements, longest), memory_, *tier_.traffic,
                 [this, scale, &numerics, queue](const Window& window, std::span<const Tensor> here) {
                   update_window(window, here, scale, numerics, queue);
                 });

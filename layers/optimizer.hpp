@@ -41,6 +41,7 @@ struct Owned {
 // How the optimizer updates, if its tensors are in a slow tier or the update goes on while the program computes. The update
 // then goes through windows of `elements` elements (src/tier/windows.hpp).
 struct OptimizerTier {
+  Allocator* compute = nullptr;    // where the update computes; null: in memory
   Allocator* states = nullptr;     // where states live; null: in memory
   TierTraffic* traffic = nullptr;  // null: the whole update at once, and nothing is in a slow tier
   std::int64_t elements = 1 << 20;

@@ -40,9 +40,9 @@ void check(const TrainingOptions& o, const Layout& layout) {
                                         : "leave out --no-master-weights: this type has no master copies anyway");
   if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
-  if (o.offload.any() && o.device)
-    usage_error("on a GPU nothing can be offloaded to a file yet", "--offload with --device cuda",
-                "leave out --offload, or compute on the host");
+  if (o.offload.any() && o.device && !o.offload.to_host)
+    usage_error("a GPU offloads to the host, not to a file", "--place …=file with --device cuda",
+                "use --place …=host, or --device cpu");
   const auto refuse_update = [&](const char* why, const std::string& numbers, const char* fix) {
     const char* const name = update_times[static_cast<std::size_t>(o.update)];
     usage_error(fmt::format("--update {} {}", name, why), numbers, fix);

@@ -136,7 +136,7 @@ Tensor Buckets::new_values(const Bucket& bucket) {
 }
 
 Tensor Buckets::new_gradients(const Bucket& bucket) {
-  const Tensor gradients = is_away(bucket.gradient_shard)  // a rank that has all of it writes it as it is
+  const Tensor gradients = away(bucket.gradient_shard)  // a rank that has all of it writes it as it is
                                ? Staged(memory_, bucket.count, options_.gradient, Category::grads).tensor()
                                : Tensor(memory_, {bucket.count}, options_.gradient, Category::grads);
   clear(gradients);
@@ -163,7 +163,7 @@ void Buckets::clear_gradients() {
 // A shard in a slow tier is not read before it is written.
 void Buckets::open_shard(const Bucket& bucket) {
   if (on_open) on_open(bucket);
-  if (!is_away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
+  if (!away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
 }
 
 void Buckets::tell_summed(const Bucket& bucket) const {
@@ -171,7 +171,7 @@ void Buckets::tell_summed(const Bucket& bucket) const {
 }
 
 void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {
-  if (!is_away(shard)) return f(shard);
+  if (!away(shard)) return f(shard);
   Staged here = staged(shard, category);
   if (use != Use::write) here.start_read(shard, traffic_), here.wait();
   f(here.tensor());

@@ -116,6 +116,8 @@ class Buckets {
   Tensor new_gradients(const Bucket& bucket);                 // zeros
   Tensor zeros(std::int64_t count);                           // in the type of gradients
   void add_to_shard(const Tensor& sum, const Tensor& shard);  // which is in a slow tier
+  // Whether a shard is in a slow tier.
+  bool away(const Tensor& shard) const { return is_away(shard, memory_.device()); }
   // Memory for a copy of a shard that is in a slow tier.
   Staged staged(const Tensor& shard, Category category) { return {memory_, shard.count(), shard.dtype(), category}; }
   TierTraffic& traffic() { return traffic_; }

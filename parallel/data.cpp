@@ -95,7 +95,7 @@ void add_after(Buckets& buckets) {
     for (const Bucket& bucket : buckets.all()) {
       Axis* const group = bucket.*over;
       const Tensor& sums = buckets.options().zero == 0 ? bucket.gradients : bucket.gradient_shard;
-      if (group && is_away(sums))
+      if (group && buckets.away(sums))
         buckets.in_memory(sums, Category::grads, Use::both, [&](const Tensor& here) { group->all_reduce(here); });
       else if (group)
         under_way.push_back(group->start_all_reduce(sums));

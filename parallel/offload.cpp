@@ -18,10 +18,17 @@ MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layou
   return {};
 }
 
-std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory) {
+std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device) {
   if (!options.any()) return nullptr;
-  if (!memory.stores()) return std::make_unique<PhantomMemory>(Device{Device::Kind::file, 0});
-  return std::make_unique<FileTier>(options.folder);
+  if (!memory.stores())
+    return std::make_unique<PhantomMemory>(Device{options.to_host ? Device::Kind::pinned : Device::Kind::file, 0});
+  if (!options.to_host) return std::make_unique<FileTier>(options.folder);
+  require(device != nullptr, "tensors that are on the host cannot be offloaded to the host");
+  return cuda_memory(*device, -1);
+}
+
+std::string about(const OffloadOptions& options, const Memory& tier) {
+  return options.to_host ? "the host's memory" : dynamic_cast<const FileTier&>(tier).about();
 }
 
 }  // namespace chorale

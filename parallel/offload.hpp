@@ -5,6 +5,9 @@
 //   gradients    a shard is written while the next unit computes, read for the norm  parallel/zero.cpp, training.cpp
 //   optimizer    window by window: read, update, write                               layers/optimizer.cpp
 //
+// On a GPU the tier is the host's memory (ZeRO-Offload, Ren et al. 2021), pinned, and the host computes the update: the
+// optimizer's states never move. Gradients go down to the host, where the norm is computed, and new values go up.
+//
 // Nothing is computed in another order, so the bits are those of a run without offload. With Ψ elements on a rank, f32 and
 // one micro-batch, a step moves these bytes, of which the plan counts every one:
 //
@@ -17,20 +20,23 @@
 #include <string>
 
 #include "parallel/layout_rules.hpp"
+#include "src/memory/device_plugin.hpp"
 #include "src/memory/memory.hpp"
 
 namespace chorale {
 
 struct OffloadOptions {
-  bool parameters = false, gradients = false, optimizer = false;  // which of them live in the file
+  bool parameters = false, gradients = false, optimizer = false;  // which of them live in the tier
   std::string folder = ".";                                       // of the file
   std::int64_t window_elements = 1 << 20;                         // of each tensor that an update brings to memory at once
+  bool to_host = false;  // the tier is the host's memory, for a GPU; else it is a file
   bool any() const { return parameters || gradients || optimizer; }
 };
 
 // Whether the layout keeps shards that can live in a file.
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout);
-// Null if nothing is offloaded. A phantom if `memory` is one.
-std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory);
+// Null if nothing is offloaded. A phantom if `memory` is one. `device`: the GPU that computes, if the tier is the host.
+std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device);
+std::string about(const OffloadOptions& options, const Memory& tier);  // "a file in /scratch, by io_uring, unbuffered"
 
 }  // namespace chorale

@@ -36,7 +36,8 @@ void no_samples(std::int64_t, std::int64_t, const SampleRows&) {}
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank, Script* script = nullptr)
-      : training_(unlimited(r.options, script),
+      : nothing_({r.options.offload.to_host ? Device::Kind::cuda : Device::Kind::host, 0}),
+        training_(unlimited(r.options, script),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
                                   r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
                   nothing_, still_) {
@@ -60,7 +61,7 @@ class Pretence {
   }
 
  private:
-  // Phantom tensors have no storage, so they need no memory limit and no GPU.
+  // Phantom tensors have no storage, so they need no memory limit and no GPU. But offload to the host moves tensors of a GPU.
   static TrainingOptions unlimited(TrainingOptions options, Meter* meter) {
     return options.memory_limit = 0, options.device = nullptr, options.meter = meter, options;
   }

@@ -28,6 +28,9 @@ struct StepResult {
   // `hidden` is the time in which communication was in flight and the rank did not wait. On a device these are device times
   // up to the step's wait; the update counts in the next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
+  // With offload to a file, seconds in which the rank waited for it, which are parts of the above, and in which transfers
+  // were in flight and it did not wait.
+  double tier_exposed = 0, tier_hidden = 0;
 };
 
 class StepAccount {

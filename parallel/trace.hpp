@@ -3,6 +3,7 @@
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
 //   blocking call                │begins … ends│                                    exposed: all of it
 //   started call                        │begins ┄ launched ┄┄┄┄┄ waited … ends│     exposed: its launch, and the wait for it
+//   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
 // completion, in a wait or a test. All times are read from this rank's clock. Cost: one branch per call and pass if
@@ -16,7 +17,7 @@ namespace chorale {
 
 class Trace {
  public:
-  enum class Kind : std::uint8_t { step, data, forward, backward, weights, optimizer };
+  enum class Kind : std::uint8_t { step, data, forward, backward, weights, optimizer, file };
   struct Span {
     Kind kind = Kind::step;
     std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: the span belongs to no micro-batch or chunk

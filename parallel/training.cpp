@@ -21,7 +21,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       clock_(clock),
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
-      tier_memory_(tier_of(options.offload, memory)),
+      tier_memory_(tier_of(options.offload, memory, options.device)),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
       cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
@@ -39,6 +39,11 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   if (tier_memory_) tier_.emplace(*tier_memory_, tier_ledger_);
+  if (auto* const file = dynamic_cast<FileTier*>(tier_memory_.get()))
+    file->measure(clock_, [this](double begins, double ends) {
+      account_.trace().add({.kind = Trace::Kind::file, .begins = begins, .ends = ends});
+    });
+  if (options.offload.gradients && options.offload.to_host) host_numerics_ = numerics_named(options.numerics);
   BucketOptions to_buckets = bucket_options(options, mesh_, *numerics_);
   to_buckets.window_elements = options.offload.window_elements;
   if (options.offload.parameters) to_buckets.values_in = &*tier_;
@@ -46,10 +51,10 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_);
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, update_queue(),
                                            options.masters, optimizer_tier());
-  updates_ = std::make_unique<Updates>(options.update, *optimizer_, *buckets_, *numerics_, options.queue(),
-                                       batch_totals_.phantom());
+  updates_ =
+      std::make_unique<Updates>(options.update, *optimizer_, *buckets_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
 }
@@ -59,8 +64,20 @@ OptimizerTier Training::optimizer_tier() {
                      .keeps_old = options_.update == UpdateTime::speculative,
                      .delays = options_.update == UpdateTime::delayed};
   if (options_.offload.optimizer) tier.states = &*tier_;
+  if (options_.offload.optimizer && options_.offload.to_host) tier.compute = &*tier_;
   if (tier_ || options_.update != UpdateTime::after) tier.traffic = &tier_updates_;
   return tier;
+}
+
+FileTier::Times Training::tier_times() const {
+  const auto* const file = dynamic_cast<const FileTier*>(tier_memory_.get());
+  return file ? file->times() : FileTier::Times{};
+}
+
+Queue Training::update_queue() const {
+  Queue queue = options_.queue();
+  if (options_.offload.optimizer && options_.offload.to_host) queue.device = nullptr;
+  return queue;
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
@@ -132,6 +149,7 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
   account_.begin(result.step);
+  const FileTier::Times before = tier_times();
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
   // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
@@ -174,6 +192,9 @@ StepResult Training::step(const ReadSamples& read) {
   result.updates = done.sweeps, result.taken_back = done.taken_back;
   ++steps_;
   samples_ += options_.global_batch;
+  const FileTier::Times after = tier_times();
+  result.tier_exposed = after.waited - before.waited;
+  result.tier_hidden = std::max(after.in_flight - before.in_flight - result.tier_exposed, 0.0);
   account_.settle(times, result);
   activation_bytes_ = times.activation_bytes;
   return result;
@@ -198,13 +219,18 @@ std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, cons
 }
 
 SquareSum Training::squares_of_gradients(double scale) {
+  const OffloadOptions& offload = options_.offload;
+  const bool on_host = offload.gradients && offload.to_host;
+  const Numerics& numerics = on_host ? *host_numerics_ : *numerics_;
   SquareSum squares = batch_totals_.squares();
+  Queue queue = options_.queue();
+  if (on_host) squares.there = nullptr, queue.device = nullptr;
   std::vector<ScaledSlice> gradients;
   const auto list = [&](const Parameter& p, const Slice& gradient) {
     gradients.push_back({gradient, scale * numerics_->unit(p.site)});
   };
-  const auto add_listed = [&] { numerics_->add_squares(std::exchange(gradients, {}), squares, options_.queue()); };
-  if (!options_.offload.gradients) {
+  const auto add_listed = [&] { numerics.add_squares(std::exchange(gradients, {}), squares, queue); };
+  if (!offload.gradients || on_host) {
     buckets_->each_counted(list);
     add_listed();
     return squares;
@@ -265,7 +291,7 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
 // Casts the optimizer's weights to the parameters' values where their types differ. Then gathers the values as at the end of
 // step().
 void Training::publish() {
-  optimizer_->publish(options_.queue());
+  optimizer_->publish(update_queue());
   reducer_->publish();
 }
 

@@ -32,6 +32,7 @@
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/tier/file_tier.hpp"
 
 namespace chorale {
 
@@ -134,6 +135,8 @@ class Training {
     double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
   OptimizerTier optimizer_tier();
+  Queue update_queue() const;          // where the optimizer computes
+  FileTier::Times tier_times() const;  // zeros if no file is in use
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::int64_t tokens_here() const { return cut_.tokens(mesh_.context().rank()); }  // of each sample
   Keeps declared();
@@ -159,7 +162,7 @@ class Training {
   std::unique_ptr<Memory> tier_memory_;  // null: nothing does
   std::optional<Allocator> tier_;
   TierTraffic tier_updates_;
-  std::unique_ptr<Numerics> numerics_;
+  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients of a GPU that are on the host
   std::unique_ptr<ShardBoundary> boundary_;
   TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks
   std::unique_ptr<ExpertExchange> exchange_;

@@ -14,6 +14,16 @@ UpdateTime update_time_named(const std::string& name) {
   return static_cast<UpdateTime>(row - std::begin(update_times));
 }
 
+TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
+  if (time == UpdateTime::after) return update;
+  if (time != UpdateTime::delayed) return {};
+  constexpr auto values = static_cast<std::size_t>(Category::params), states = static_cast<std::size_t>(Category::optimizer);
+  TierTraffic exposed;
+  exposed.read[values] = update.read[values], exposed.written[values] = update.written[values];
+  exposed.read[states] = update.read[states] - update.written[states];  // the update writes all states that it reads
+  return exposed;
+}
+
 // A plan is of a step whose assumption holds. A run knows nothing about its first step.
 Updates::Updates(UpdateTime time, Optimizer& optimizer, Buckets& buckets, const Numerics& numerics, const Queue& queue,
                  bool plans)

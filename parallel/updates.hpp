@@ -25,6 +25,10 @@ enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed }
 inline constexpr const char* update_times[] = {"after", "overlapped", "speculative", "delayed"};
 UpdateTime update_time_named(const std::string& name);
 
+// The part of an update's bytes that moves while nothing computes. Delayed updates have only the publication of the values
+// there: masters that are read, values that are written.
+TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
+
 class Updates {
  public:
   struct Done {

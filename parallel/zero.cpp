@@ -33,7 +33,7 @@ class Sharded final : public Reducer {
     bucket.group->reduce_scatter(bucket.gradients, sum);
     const bool is_first = begun_.insert(&bucket).second, is_last = --bucket.micro_batches == 0;
     if (is_first) buckets_.open_shard(bucket);
-    if (is_away(bucket.gradient_shard))
+    if (buckets_.away(bucket.gradient_shard))
       add_in_tier(bucket, sum, is_first);
     else
       add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
@@ -107,7 +107,7 @@ ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses
 void ZeroUnit::read(Pass pass) {
   if (buckets_.options().zero < 3) return;
   for (Part& part : mine_) {
-    if (!is_away(part.bucket->value_shard) || part.shard || gathers_near(*part.bucket, pass)) continue;
+    if (!buckets_.away(part.bucket->value_shard) || part.shard || gathers_near(*part.bucket, pass)) continue;
     part.shard = buckets_.staged(part.bucket->value_shard, Category::params);
     part.shard.start_read(part.bucket->value_shard, buckets_.traffic());
   }

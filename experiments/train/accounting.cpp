@@ -7,7 +7,6 @@
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
-#include "src/tier/file_tier.hpp"
 
 namespace chorale::train {
 namespace {
@@ -81,8 +80,8 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
 // The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal. Rank 0
 // records and reports them. A file moves whole blocks, so it moves more: rank 0 says how much the file tier moved there.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned) {
-  const auto* const file = dynamic_cast<const FileTier*>(training.tier());
-  if (!file) return true;
+  if (!training.tier()) return true;
+  const std::string tier = about(training.options().offload, *training.tier());
   TierTraffic made = training.tier_passes();
   made.add(training.tier_updates(), 1);
   std::vector<std::int64_t> mine;
@@ -97,8 +96,8 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   for (std::size_t i = 0; i < std::size(names); ++i)
     run.recorder->numbers("memory", names[i], {"rank", "category"}, ranks.column(i * categories, categories), "byte",
                           "bytes of tensors between memory and the slow tier, from the first step on");
-  run.recorder->text("memory", "tier", file->about());
-  run.log.info("offload to {}: read {}, wrote {} on rank 0, {}", file->about(), human_bytes(made.all_read()),
+  run.recorder->text("memory", "tier", tier);
+  run.log.info("offload to {}: read {}, wrote {} on rank 0, {}", tier, human_bytes(made.all_read()),
                human_bytes(made.all_written()), equal ? "as planned" : "NOT as planned");
   return equal;
 }

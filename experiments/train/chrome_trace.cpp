@@ -75,7 +75,8 @@ class Events {
   }
 
   void add(const Trace::Span& span) {
-    static constexpr const char* words[] = {"step", "data", "forward", "backward", "weights", "optimizer"};
+    static constexpr const char* words[] = {"step",    "data",      "forward",          "backward",
+                                            "weights", "optimizer", "wait for the file"};
     const char* const what = words[static_cast<std::size_t>(span.kind)];
     ordered_json args{{"step", span.step}};
     if (span.kind == Trace::Kind::step)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
 
 namespace chorale::train {
@@ -12,7 +14,7 @@ namespace {
 std::vector<std::string> all_places() {
   std::vector<std::string> all;
   for (const char* what : {"parameters", "gradients", "optimizer"})
-    for (const char* where : {"memory", "file"}) all.push_back(fmt::format("{}={}", what, where));
+    for (const char* where : {"memory", "host", "file"}) all.push_back(fmt::format("{}={}", what, where));
   return all;
 }
 
@@ -21,10 +23,11 @@ std::vector<std::string> all_places() {
 void OffloadFlags::declare(Options& o) {
   o.section("offload");
   const auto anything = [this] {
-    const bool some = std::ranges::any_of(places_, [](const std::string& place) { return place.ends_with("=file"); });
-    return some ? "" : "nothing is offloaded";
+    return places_any("=file") ? "" : places_any("=host") ? "nothing is offloaded to a file" : "nothing is offloaded";
   };
-  o.add("place", places_, "what lives in a file, such as optimizer=file; it comes to memory when it is needed")
+  o.add("place", places_,
+        "what lives in a file, such as optimizer=file, or for a GPU on the host, optimizer=host; it comes to "
+        "memory when it is needed")
       .one_of(all_places());
   o.add("offload-folder", folder_, "folder of this file, on a local disk; the file has no name, so none is left behind")
       .words("DIR")
@@ -39,17 +42,28 @@ void OffloadFlags::declare(Options& o) {
       .one_of({std::begin(update_times), std::end(update_times)});
 }
 
-bool OffloadFlags::in_file(const std::string& what) const { return std::ranges::count(places_, what + "=file") > 0; }
+bool OffloadFlags::places_any(const std::string& where) const {
+  return std::ranges::any_of(places_, [&](const std::string& place) { return place.ends_with(where); });
+}
+
+bool OffloadFlags::is_away(const std::string& what) const {
+  return std::ranges::any_of(places_, [&](const std::string& p) { return p == what + "=file" || p == what + "=host"; });
+}
 
 void OffloadFlags::complete(TrainingOptions& o) const {
-  o.offload = {in_file("parameters"), in_file("gradients"), in_file("optimizer"), folder_, window_bytes_ / 4096 * 1024};
+  o.offload = {is_away("parameters"), is_away("gradients"), is_away("optimizer"), folder_, window_bytes_ / 4096 * 1024};
+  o.offload.to_host = places_any("=host");
   o.update = update_time_named(update_);
 }
 
-std::string OffloadFlags::check() const {
-  TrainingOptions options;
-  complete(options);
-  if (!options.offload.any()) return "";
+std::string OffloadFlags::check(bool on_device) const {
+  if (places_any("=host") && places_any("=file"))
+    usage_error("tensors are offloaded to the host or to a file, not to both", "--place " + join(places_, ","),
+                "name one of host and file");
+  if (places_any("=host") && !on_device)
+    usage_error("without a GPU, tensors are on the host already", "--place " + join(places_, ",") + " with --device cpu",
+                "use --place …=file, or --device cuda");
+  if (!places_any("=file")) return "";
   const FileTier tier(folder_);
   if (!tier.in_memory()) return "";
   return fmt::format("{} is on tmpfs, which is memory too: nothing is gained by offloading there", folder_);

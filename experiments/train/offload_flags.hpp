@@ -17,10 +17,11 @@ class OffloadFlags {
   void declare(Options& options);
   void complete(TrainingOptions& options) const;
   // Throws a usage error if the folder cannot be used. Returns a warning, or "".
-  std::string check() const;
+  std::string check(bool on_device) const;
 
  private:
-  bool in_file(const std::string& what) const;
+  bool places_any(const std::string& where) const;  // where: "=file", "=host"
+  bool is_away(const std::string& what) const;
   std::vector<std::string> places_;
   std::string folder_ = ".";
   std::int64_t window_bytes_ = 4 << 20;

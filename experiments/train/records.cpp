@@ -10,10 +10,16 @@ struct Phase {
   const char* name;
   double StepResult::*seconds;  // the phase's time in the result; null: recorded as 0
 };
-constexpr Phase phases[] = {{"forward", &StepResult::forward},     {"backward", &StepResult::backward},
-                            {"optimizer", &StepResult::optimizer}, {"comm_exposed", &StepResult::exposed},
-                            {"comm_hidden", &StepResult::hidden},  {"bubble", &StepResult::bubble},
-                            {"data", &StepResult::data},           {"io", nullptr}};
+constexpr Phase phases[] = {{"forward", &StepResult::forward},
+                            {"backward", &StepResult::backward},
+                            {"optimizer", &StepResult::optimizer},
+                            {"comm_exposed", &StepResult::exposed},
+                            {"comm_hidden", &StepResult::hidden},
+                            {"file_exposed", &StepResult::tier_exposed},
+                            {"file_hidden", &StepResult::tier_hidden},
+                            {"bubble", &StepResult::bubble},
+                            {"data", &StepResult::data},
+                            {"io", nullptr}};
 
 std::vector<std::string> phase_names() {
   std::vector<std::string> names;

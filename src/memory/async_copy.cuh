@@ -1,7 +1,8 @@
 // All CudaAsyncCopy objects of a device share two streams, one per direction. Copies in both directions overlap each other
 // and kernels. Each fetch records an event in the default stream, and the fetch stream waits for this event. CUDA completes
 // the event after all work that was enqueued earlier in the default stream or a blocking stream. So a fetch copies the
-// results of that work, and does not wait for work enqueued after it. The send stream waits for no other stream.
+// results of that work, and does not wait for work enqueued after it. The send stream waits for
+// other work only in send_in_order.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -43,9 +44,10 @@ class CudaAsyncCopy final : public AsyncCopy {
   }
 
   void fetch(void* to_host, const void* from, std::int64_t bytes) override {
-    check(cudaEventRecord(event_, cudaStreamLegacy), "cudaEventRecord");
-    check(cudaStreamWaitEvent(streams_->fetching, event_, 0), "cudaStreamWaitEvent");
-    copy(to_host, from, bytes, streams_->fetching);
+    copy_in_order(to_host, from, bytes, streams_->fetching);
+  }
+  void send_in_order(void* to, const void* from_host, std::int64_t bytes) override {
+    copy_in_order(to, from_host, bytes, streams_->sending);
   }
   void send(void* to, const void* from_host, std::int64_t bytes) override { copy(to, from_host, bytes, streams_->sending); }
   bool over() override {
@@ -54,6 +56,11 @@ class CudaAsyncCopy final : public AsyncCopy {
 
  private:
   static void check(cudaError_t result, const char* call) { CopyStreams::check(result, call); }
+  void copy_in_order(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
+    check(cudaEventRecord(event_, cudaStreamLegacy), "cudaEventRecord");
+    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    copy(to, from, bytes, stream);
+  }
   void copy(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
     if (bytes > 0)
       check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream), "cudaMemcpyAsync");

@@ -4,6 +4,7 @@
 //   the caller's streams   … [ kernel ][ kernel ]┐ …                    may still be running
 //   fetch                                        └─▶[ device → host ]  ─▶ over() is true
 //   send                     [ host → device ]  ─▶ over() is true
+//   send_in_order                               └─▶[ host → device ]  ─▶ over() is true
 //
 // The host memory should be pinned; otherwise CUDA blocks the host during the copy. The object can be used again once
 // over() has returned true.
@@ -18,6 +19,8 @@ class AsyncCopy {
   // Starts when all device work enqueued so far is done.
   virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
   virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
+  // Starts when all device work enqueued so far is done, which may still use the memory at `to`.
+  virtual void send_in_order(void* to, const void* from_host, std::int64_t bytes) { send(to, from_host, bytes); }
   virtual bool over() = 0;  // whether the last copy has completed; does not wait
   virtual void wait() {     // until it has
     while (!over()) {}

@@ -49,7 +49,7 @@ class FileCopy final : public AsyncCopy {
  public:
   explicit FileCopy(FileTier& tier) : tier_(tier) {}
   ~FileCopy() override {
-    while (transfer_.pending > 0) tier_.note(tier_.queue_->wait_for_one());
+    while (transfer_.pending > 0) tier_.note(tier_.next());
   }
   void fetch(void* to_host, const void* from, std::int64_t bytes) override {
     start(IoRequest::Kind::read, tier_.offset_of(from), to_host, bytes);
@@ -90,7 +90,7 @@ FileTier::FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue>
 }
 
 FileTier::~FileTier() {
-  while (in_flight_ > 0) note(queue_->wait_for_one());
+  while (in_flight_ > 0) note(next());
   munmap(start_, static_cast<std::size_t>(addresses_));
   std::free(buffer_);
 }
@@ -210,8 +210,9 @@ void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_
         is_written_[block_at(offset + done + at)] = true;
       }
       (kind == IoRequest::Kind::write ? written_ : read_) += run;
-      while (in_flight_ >= queue_->depth()) note(queue_->wait_for_one());
+      while (in_flight_ >= queue_->depth()) note(next());
       auto* const piece = new Piece{{kind, file_.get(), offset + done, run, here + done}, &transfer, offset + done, run};
+      if (clock_ && in_flight_ == 0) busy_since_ = clock_->seconds();
       ++transfer.pending, ++in_flight_;
       queue_->start(*piece);
     }
@@ -219,11 +220,22 @@ void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_
   }
 }
 
+IoRequest& FileTier::next() {
+  if (!clock_) return queue_->wait_for_one();
+  const double begins = clock_->seconds();
+  IoRequest& ended = queue_->wait_for_one();
+  const double ends = clock_->seconds();
+  times_.waited += ends - begins;
+  if (on_wait_) on_wait_(begins, ends);
+  return ended;
+}
+
 void FileTier::note(IoRequest& request) {
   auto& piece = static_cast<Piece&>(request);
   if (go_on(piece)) return;
   if (piece.result >= 0) check(piece);
   --piece.transfer->pending, --in_flight_;
+  if (clock_ && in_flight_ == 0) times_.in_flight += clock_->seconds() - busy_since_;
   delete &piece;
 }
 
@@ -260,7 +272,7 @@ void FileTier::progress() {
 }
 
 void FileTier::wait(Transfer& transfer) {
-  while (transfer.pending > 0) note(queue_->wait_for_one());
+  while (transfer.pending > 0) note(next());
   throw_if_failed(transfer);
 }
 

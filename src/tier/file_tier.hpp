@@ -11,8 +11,10 @@
 // is an error at the start. Every byte read is checked. Blocks that were never written read as zeros, without any transfer.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <vector>
 
+#include "src/base/clock.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
 #include "src/memory/ranges.hpp"
@@ -26,6 +28,14 @@ class FileTier final : public Memory {
 
   // Throws a usage error if the folder does not exist or is not writable.
   explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr);
+  // Measures from now on how long the program waits for transfers, and calls `on_wait` after each wait.
+  using OnWait = std::function<void(double begins, double ends)>;
+  void measure(const Clock& clock, OnWait on_wait) { clock_ = &clock, on_wait_ = std::move(on_wait); }
+  // In seconds: transfers were in flight, as far as the program has noticed; and the program waited for them.
+  struct Times {
+    double in_flight = 0, waited = 0;
+  };
+  const Times& times() const { return times_; }
   ~FileTier() override;
   FileTier(const FileTier&) = delete;
 
@@ -61,6 +71,7 @@ class FileTier final : public Memory {
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - start_; }
   void start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
   void start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
+  IoRequest& next();              // that ended; waits for it
   void note(IoRequest& request);  // what the queue returned
   bool go_on(Piece& piece);       // whether more of it had to be requested
   void check(Piece& piece);
@@ -79,6 +90,10 @@ class FileTier final : public Memory {
   std::vector<bool> is_written_;          // by block
   std::byte* buffer_ = nullptr;           // for parts of blocks, and for memory that is not on a page
   std::int64_t in_flight_ = 0, read_ = 0, written_ = 0;
+  const Clock* clock_ = nullptr;
+  OnWait on_wait_;
+  Times times_;
+  double busy_since_ = 0;  // if transfers are in flight
 };
 
 }  // namespace chorale

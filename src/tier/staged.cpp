@@ -3,6 +3,12 @@
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
+namespace {
+
+// If the host computes with a tensor of a device, the copy is in the tier, and the tensor is in memory.
+bool is_on_device(const Tensor& there) { return there.device().kind == Device::Kind::cuda; }
+
+}  // namespace
 
 // The tensor begins on a page, so that a file without a cache can be read and written directly.
 Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category category) : category_(category) {
@@ -13,20 +19,30 @@ Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category cate
   tensor_ = roomy.narrow(before / size_of(dtype), count);
 }
 
+// The memory of the side that is not the host's makes the copies.
+AsyncCopy& Staged::copy_with(const Tensor& there) {
+  if (!copy_) copy_ = (there.device().is_host() ? tensor_ : there).slice().memory->async_copy();
+  return *copy_;
+}
+
 void Staged::start_read(const Tensor& there, TierTraffic& traffic) {
   wait();
-  traffic.read[static_cast<std::size_t>(category_)] += there.bytes();
+  (is_on_device(there) ? traffic.written : traffic.read)[static_cast<std::size_t>(category_)] += there.bytes();
   if (there.phantom()) return;
-  if (!copy_) copy_ = there.slice().memory->async_copy();
-  copy_->fetch(tensor_.slice().data, there.slice().data, there.bytes());
+  if (there.device().is_host())
+    copy_with(there).send_in_order(tensor_.slice().data, there.slice().data, there.bytes());
+  else
+    copy_with(there).fetch(tensor_.slice().data, there.slice().data, there.bytes());
 }
 
 void Staged::start_write(const Tensor& there, TierTraffic& traffic) {
   wait();
-  traffic.written[static_cast<std::size_t>(category_)] += there.bytes();
+  (is_on_device(there) ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
   if (there.phantom()) return;
-  if (!copy_) copy_ = there.slice().memory->async_copy();
-  copy_->send(there.slice().data, tensor_.slice().data, there.bytes());
+  if (there.device().is_host())
+    copy_with(there).fetch(there.slice().data, tensor_.slice().data, there.bytes());
+  else
+    copy_with(there).send_in_order(there.slice().data, tensor_.slice().data, there.bytes());
 }
 
 void Staged::wait() {

@@ -1,4 +1,5 @@
-// A flat tensor in memory that is a copy of a tensor in a slow tier. The copies between them go on in the background.
+// A flat tensor in memory that is a copy of a tensor in a slow tier, or on a device. The copies between them go on in the
+// background.
 //
 //   Staged here(memory, there.count(), there.dtype(), Category::params);
 //   here.start_read(there, traffic);  …  here.wait();  compute with here.tensor();  here.start_write(there, traffic);  …
@@ -21,8 +22,11 @@ struct TierTraffic {
   std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
 };
 
-// Whether computing with a tensor needs a copy of it.
-inline bool is_away(const Tensor& tensor) { return tensor.device().kind == Device::Kind::file; }
+// Whether computing `here` with a tensor needs a copy of it: it is in a file, or on the other side of a device's bus.
+inline bool is_away(const Tensor& tensor, Device here) {
+  if (!tensor) return false;
+  return tensor.device().kind == Device::Kind::file || tensor.device().is_host() != here.is_host();
+}
 
 class Staged {
  public:
@@ -40,6 +44,7 @@ class Staged {
   bool over();  // whether it has ended; does not wait
 
  private:
+  AsyncCopy& copy_with(const Tensor& there);
   Tensor tensor_;
   Category category_ = Category::workspace;
   std::unique_ptr<AsyncCopy> copy_;

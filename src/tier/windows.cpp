@@ -9,7 +9,7 @@ class WindowWalk::Buffers {
  public:
   Buffers(const WindowParts& like, std::int64_t elements, Allocator& memory) {
     for (const WindowPart& part : like) {
-      const bool away = is_away(part.whole);
+      const bool away = is_away(part.whole, memory.device());
       staged_.push_back(away ? Staged(memory, elements, part.whole.dtype(), part.category) : Staged());
     }
   }
@@ -106,9 +106,14 @@ void WindowWalk::finish(std::size_t item) {
 
 void through_windows(const std::vector<WindowParts>& items, std::int64_t elements, Allocator& memory, TierTraffic& traffic,
                      const WindowWalk::Work& work) {
-  std::int64_t windows = 0;
-  for (const WindowParts& parts : items) windows += (parts.front().whole.count() + elements - 1) / elements;
+  std::int64_t windows = 0, longest = 0;
+  for (const WindowParts& parts : items) {
+    const std::int64_t count = parts.front().whole.count();
+    windows += (count + elements - 1) / elements;
+    longest = std::max(longest, count);
+  }
   if (windows == 0) return;
+  elements = std::min(elements, longest);
   WindowWalk walk(items.front(), elements, memory, traffic, work,
                   static_cast<std::size_t>(std::min<std::int64_t>(3, windows)));
   for (std::size_t item = 0; item < items.size(); ++item) walk.add(item, items[item]);
