@@ -76,7 +76,7 @@ Slice Tensor::slice() const {
 
 void Tensor::require_values() const {
   require(!phantom(), "a phantom tensor of shape {} has no values to read", shape_);
-  require(device().kind != Device::Kind::cuda, "the values of a tensor on {} cannot be read on the host", name_of(device()));
+  require(device().is_host(), "the values of a tensor on {} cannot be read on the host", name_of(device()));
 }
 
 void clear(const Tensor& tensor) {

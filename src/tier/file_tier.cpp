@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 
 #include "src/base/crc32c.hpp"
@@ -29,28 +30,15 @@ std::size_t block_at(std::int64_t offset) { return static_cast<std::size_t>(offs
 
 std::uint32_t checksum(const void* data) { return crc32c({static_cast<const std::byte*>(data), block}); }
 
-Descriptor opened(const std::filesystem::path& folder, bool& direct) {
-  std::string name = (folder / "chorale-tier-XXXXXX").string();
-  Descriptor file(mkostemp(name.data(), O_CLOEXEC));
-  if (!file)
-    usage_error("the folder for offloaded tensors cannot be used",
-                fmt::format("{}: {}", folder.string(), std::strerror(errno)),
-                "give --offload-folder a folder that exists and is writable, on a local disk");
-  Descriptor unbuffered(open(name.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
-  unlink(name.c_str());
-  direct = bool(unbuffered);
-  return direct ? std::move(unbuffered) : std::move(file);
-}
+constexpr const char* check_the_disk =
+    "check the disk (its log is in dmesg), choose another --offload-folder, and resume from the last checkpoint";
 
 }  // namespace
 
 // A copy between the tier and the host.
 class FileCopy final : public AsyncCopy {
  public:
-  explicit FileCopy(FileTier& tier) : tier_(tier) {}
-  ~FileCopy() override {
-    while (transfer_.pending > 0) tier_.note(tier_.next());
-  }
+  explicit FileCopy(FileTier& tier) : tier_(tier), transfer_(tier) {}
   void fetch(void* to_host, const void* from, std::int64_t bytes) override {
     start(IoRequest::Kind::read, tier_.offset_of(from), to_host, bytes);
   }
@@ -67,15 +55,25 @@ class FileCopy final : public AsyncCopy {
  private:
   void start(IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
     require(transfer_.pending == 0, "a copy was started before the one before was over");
-    transfer_ = {};
+    transfer_.error = 0;
     tier_.start(transfer_, kind, offset, data, bytes);
   }
   FileTier& tier_;
   FileTier::Transfer transfer_;
 };
 
-FileTier::FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue)
-    : folder_(folder), file_(opened(folder, direct_)), queue_(std::move(queue)) {
+Descriptor FileTier::open_unbuffered(const char* path) { return Descriptor(open(path, O_RDWR | O_DIRECT | O_CLOEXEC)); }
+
+FileTier::FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue, Descriptor (*open)(const char* path))
+    : folder_(folder), queue_(std::move(queue)) {
+  std::string name = (folder / "chorale-tier-XXXXXX").string();
+  file_ = Descriptor(mkostemp(name.data(), O_CLOEXEC));
+  if (!file_)
+    usage_error("the folder for offloaded tensors cannot be used",
+                fmt::format("{}: {}", folder.string(), std::strerror(errno)),
+                "give --offload-folder a folder that exists and is writable, on a local disk");
+  unbuffered_ = open(name.c_str());
+  unlink(name.c_str());
   if (!queue_) queue_ = uring_queue();
   if (!queue_) queue_ = plain_queue();
   void* place = MAP_FAILED;
@@ -90,13 +88,13 @@ FileTier::FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue>
 }
 
 FileTier::~FileTier() {
-  while (in_flight_ > 0) note(next());
+  finish(in_flight_);
   munmap(start_, static_cast<std::size_t>(addresses_));
   std::free(buffer_);
 }
 
 std::string FileTier::about() const {
-  return fmt::format("a file in {}, by {}{}", folder_.string(), queue_->name(), direct_ ? ", unbuffered" : ", buffered");
+  return fmt::format("a file in {}, by {}{}", folder_.string(), queue_->name(), unbuffered_ ? ", unbuffered" : ", buffered");
 }
 
 bool FileTier::in_memory() const {
@@ -106,7 +104,7 @@ bool FileTier::in_memory() const {
 
 std::int64_t FileTier::free_bytes() const {
   struct statvfs system {};
-  if (fstatvfs(file_.get(), &system) != 0) return -1;
+  if (fstatvfs(file_.get(), &system) != 0 || system.f_blocks == 0) return -1;  // ramfs has no sizes
   return static_cast<std::int64_t>(system.f_bavail) * static_cast<std::int64_t>(system.f_frsize);
 }
 
@@ -114,13 +112,18 @@ void* FileTier::take(std::int64_t bytes) {
   const std::int64_t size = rounded_up(bytes), offset = free_.take(size, block);
   if (offset < 0) return errno = ENOMEM, nullptr;
   if (const std::int64_t more = offset + size - length_; more > 0) {
-    const int error = posix_fallocate(file_.get(), length_, more);
+    // Where a file system cannot reserve space, glibc writes single bytes instead, which O_DIRECT refuses.
+    int error = 0;
+    do error = posix_fallocate(file_.get(), length_, more);
+    while (error == EINTR);
     if (error != 0) {
       free_.give_back(offset, size);
-      throw Error(Exit::runtime, "the disk has no room for offloaded tensors",
+      const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+      throw Error(Exit::runtime,
+                  full ? "the disk has no room for offloaded tensors" : "space for offloaded tensors cannot be reserved",
                   fmt::format("{}: {}; {} requested, {} free, {} held there already", folder_.string(), std::strerror(error),
                               human_bytes(more), human_bytes(free_bytes()), human_bytes(length_)),
-                  "make room, choose another --offload-folder, or offload less");
+                  full ? "make room, choose another --offload-folder, or offload less" : check_the_disk);
     }
     length_ += more;
     checksums_.resize(block_at(length_)), is_written_.resize(block_at(length_));
@@ -135,13 +138,13 @@ void FileTier::give_back(void* place, std::int64_t bytes) noexcept {
 }
 
 void FileTier::copy_out(void* to_host, const void* from, std::int64_t bytes) {
-  Transfer transfer;
+  Transfer transfer(*this);
   start(transfer, IoRequest::Kind::read, offset_of(from), to_host, bytes);
   wait(transfer);
 }
 
 void FileTier::copy_in(void* to, const void* from_host, std::int64_t bytes) {
-  Transfer transfer;
+  Transfer transfer(*this);
   start(transfer, IoRequest::Kind::write, offset_of(to), const_cast<void*>(from_host), bytes);
   wait(transfer);
 }
@@ -184,7 +187,7 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
     const std::int64_t wanted = begins > 0 ? std::min(block - begins, bytes) : bytes < block ? bytes : bytes / block * block;
     const std::int64_t part = std::min(wanted, buffer_bytes);
     const std::int64_t whole = rounded_up(begins + part);
-    Transfer one{.writes = transfer.writes};
+    Transfer one(*this, transfer.writes);
     if (!transfer.writes || part % block > 0) start_piece(one, IoRequest::Kind::read, at, buffer_, whole), wait(one);
     std::memcpy(transfer.writes ? buffer_ + begins : here, transfer.writes ? here : buffer_ + begins,
                 static_cast<std::size_t>(part));
@@ -211,10 +214,13 @@ void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_
       }
       (kind == IoRequest::Kind::write ? written_ : read_) += run;
       while (in_flight_ >= queue_->depth()) note(next());
-      auto* const piece = new Piece{{kind, file_.get(), offset + done, run, here + done}, &transfer, offset + done, run};
+      const int file = (unbuffered_ ? unbuffered_ : file_).get();
+      auto piece =
+          std::unique_ptr<Piece>(new Piece{{kind, file, offset + done, run, here + done}, &transfer, offset + done, run});
       if (clock_ && in_flight_ == 0) busy_since_ = clock_->seconds();
+      queue_->start(*piece);  // if it throws, nothing is in flight
       ++transfer.pending, ++in_flight_;
-      queue_->start(*piece);
+      (void)piece.release();  // note() deletes it
     }
     done += run;
   }
@@ -230,7 +236,7 @@ IoRequest& FileTier::next() {
   return ended;
 }
 
-void FileTier::note(IoRequest& request) {
+void FileTier::note(IoRequest& request) noexcept {
   auto& piece = static_cast<Piece&>(request);
   if (go_on(piece)) return;
   if (piece.result >= 0) check(piece);
@@ -240,22 +246,23 @@ void FileTier::note(IoRequest& request) {
 }
 
 // The kernel may transfer less than it was asked for. The rest is requested again, from a whole block on.
-bool FileTier::go_on(Piece& piece) {
+bool FileTier::go_on(Piece& piece) noexcept {
   if (piece.result == piece.bytes) return false;
   const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
-  if (done == 0 && piece.result != -EINTR && piece.result != -EAGAIN) {
-    if (piece.result >= 0) piece.result = piece.kind == IoRequest::Kind::write ? -ENOSPC : -ENODATA;
-    if (piece.transfer->error == 0)
-      piece.transfer->error = static_cast<int>(-piece.result), piece.transfer->at = piece.offset;
-    return false;
-  }
-  piece.offset += done, piece.bytes -= done;
-  piece.data = static_cast<std::byte*>(piece.data) + done;
-  queue_->start(piece);
-  return true;
+  if (done > 0 || piece.result == -EINTR || piece.result == -EAGAIN) try {
+      piece.offset += done, piece.bytes -= done;
+      piece.data = static_cast<std::byte*>(piece.data) + done;
+      queue_->start(piece);
+      return true;
+    } catch (...) {  // the queue takes no requests any more
+      piece.result = -EIO;
+    }
+  if (piece.result >= 0) piece.result = piece.kind == IoRequest::Kind::write ? -ENOSPC : -ENODATA;
+  if (piece.transfer->error == 0) piece.transfer->error = static_cast<int>(-piece.result), piece.transfer->at = piece.offset;
+  return false;
 }
 
-void FileTier::check(Piece& piece) {
+void FileTier::check(Piece& piece) noexcept {
   if (piece.kind == IoRequest::Kind::write) return;
   const std::byte* const data = static_cast<const std::byte*>(piece.data) - (piece.offset - piece.first);
   for (std::int64_t at = 0; at < piece.count; at += block)
@@ -276,6 +283,19 @@ void FileTier::wait(Transfer& transfer) {
   throw_if_failed(transfer);
 }
 
+// For destructors, which must not throw. The kernel may still write to the memory of these requests, so it cannot be freed
+// before they end. If even the wait fails, the program ends.
+void FileTier::finish(const std::int64_t& pending) noexcept {
+  try {
+    while (pending > 0) note(queue_->wait_for_one());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: copies of offloaded tensors are in flight, and waiting for them failed\n  {}\n  {}\n",
+               error.what(), check_the_disk);
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(Exit::runtime));
+  }
+}
+
 void FileTier::throw_if_failed(const Transfer& transfer) const {
   if (transfer.error == 0) return;
   const bool damaged = transfer.error == EBADMSG;
@@ -284,7 +304,7 @@ void FileTier::throw_if_failed(const Transfer& transfer) const {
                       : fmt::format("offloaded tensors could not be {}", transfer.writes ? "written" : "read"),
               fmt::format("{}, byte {}: {}", about(), transfer.at,
                           damaged ? "the checksum of 4096 bytes is wrong" : std::strerror(transfer.error)),
-              "check the disk (its log is in dmesg), choose another --offload-folder, and resume from the last checkpoint");
+              check_the_disk);
 }
 
 std::unique_ptr<AsyncCopy> FileTier::async_copy() { return std::make_unique<FileCopy>(*this); }

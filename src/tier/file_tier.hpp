@@ -6,7 +6,8 @@
 //        ▼        │                  in the background, if the address in memory is a multiple of 4 KiB (on_pages);
 //   tensor in memory                 otherwise, and for parts of blocks, through a buffer before the call returns
 //
-// The file is opened with O_DIRECT if its file system can, so no page is cached twice and a memory limit counts nothing.
+// The file is opened with O_DIRECT if its file system can. Then no page of it is cached, so the file's pages do not count
+// toward a memory limit.
 // It is unlinked at once: however the program ends, no file is left. Space is reserved when a tensor is made, so a full disk
 // is an error at the start. Every byte read is checked. Blocks that were never written read as zeros, without any transfer.
 #pragma once
@@ -26,8 +27,10 @@ class FileTier final : public Memory {
  public:
   static constexpr std::int64_t block = 4096;
 
-  // Throws a usage error if the folder does not exist or is not writable.
-  explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr);
+  static Descriptor open_unbuffered(const char* path);  // empty: the file system refuses O_DIRECT
+  // Throws a usage error if the folder does not exist or is not writable. Tests give a queue and an `open` that fail.
+  explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr,
+                    Descriptor (*open)(const char* path) = open_unbuffered);
   // Measures from now on how long the program waits for transfers, and calls `on_wait` after each wait.
   using OnWait = std::function<void(double begins, double ends)>;
   void measure(const Clock& clock, OnWait on_wait) { clock_ = &clock, on_wait_ = std::move(on_wait); }
@@ -56,12 +59,16 @@ class FileTier final : public Memory {
 
  private:
   friend class FileCopy;
-  // The requests of one copy.
+  // The requests of one copy. They use the caller's memory, so the destructor waits for them.
   struct Transfer {
+    explicit Transfer(FileTier& with, bool to_file = false) : tier(with), writes(to_file) {}
+    ~Transfer() { tier.finish(pending); }
+    Transfer(const Transfer&) = delete;
+    FileTier& tier;
     std::int64_t pending = 0;
     int error = 0;        // an errno of the first that failed; EBADMSG: a checksum is wrong
     std::int64_t at = 0;  // where in the file
-    bool writes = false;
+    bool writes;
   };
   struct Piece : IoRequest {
     Transfer* transfer;
@@ -71,16 +78,16 @@ class FileTier final : public Memory {
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - start_; }
   void start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
   void start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
-  IoRequest& next();              // that ended; waits for it
-  void note(IoRequest& request);  // what the queue returned
-  bool go_on(Piece& piece);       // whether more of it had to be requested
-  void check(Piece& piece);
-  void progress();                // does not wait
-  void wait(Transfer& transfer);  // throws if it failed
+  IoRequest& next();                       // that ended; waits for it
+  void note(IoRequest& request) noexcept;  // what the queue returned
+  bool go_on(Piece& piece) noexcept;       // whether more of it had to be requested
+  void check(Piece& piece) noexcept;
+  void progress();                                    // does not wait
+  void wait(Transfer& transfer);                      // throws if it failed
+  void finish(const std::int64_t& pending) noexcept;  // waits until it is 0
   void throw_if_failed(const Transfer& transfer) const;
   std::filesystem::path folder_;
-  Descriptor file_;
-  bool direct_ = true;
+  Descriptor file_, unbuffered_;  // the same file; the second is empty if the file system refuses O_DIRECT
   std::unique_ptr<IoQueue> queue_;
   std::byte* start_ = nullptr;  // reserved addresses without memory; an address stands for an offset in the file
   std::int64_t addresses_ = 0;

@@ -21,10 +21,11 @@ class IoQueue {
  public:
   virtual ~IoQueue() = default;
   virtual const char* name() const = 0;
-  virtual int depth() const = 0;               // the most requests that may have been started and not returned
-  virtual void start(IoRequest& request) = 0;  // the request must stay where it is until it is returned
-  virtual IoRequest* one_that_ended() = 0;     // null: none has ended
-  virtual IoRequest& wait_for_one() = 0;       // there must be one that was started
+  virtual int depth() const = 0;  // the most requests that may have been started and not returned
+  // The request must stay where it is until it is returned. If start() throws, it will not be returned.
+  virtual void start(IoRequest& request) = 0;
+  virtual IoRequest* one_that_ended() = 0;  // null: none has ended
+  virtual IoRequest& wait_for_one() = 0;    // there must be one that was started
 };
 
 std::unique_ptr<IoQueue> uring_queue();  // null: this kernel or container refuses io_uring

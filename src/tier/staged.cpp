@@ -25,6 +25,13 @@ AsyncCopy& Staged::copy_with(const Tensor& there) {
   return *copy_;
 }
 
+Staged& Staged::operator=(Staged&& other) noexcept {
+  std::swap(tensor_, other.tensor_);
+  std::swap(category_, other.category_);
+  std::swap(copy_, other.copy_);
+  return *this;
+}
+
 void Staged::start_read(const Tensor& there, TierTraffic& traffic) {
   wait();
   (is_on_device(there) ? traffic.written : traffic.read)[static_cast<std::size_t>(category_)] += there.bytes();

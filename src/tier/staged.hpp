@@ -34,6 +34,9 @@ class Staged {
   Staged(Allocator& memory, std::int64_t count, DType dtype, Category category);
   Staged(Tensor on_page, Category category) : tensor_(std::move(on_page)), category_(category) {}
 
+  Staged(Staged&&) = default;
+  Staged& operator=(Staged&& other) noexcept;  // swaps, so that no buffer is freed before its copy is over
+
   explicit operator bool() const { return bool(tensor_); }
   const Tensor& tensor() const { return tensor_; }
   // `there` may be shorter than tensor(), and its type may differ in plans only. The elements must stay as they are until
@@ -45,7 +48,7 @@ class Staged {
 
  private:
   AsyncCopy& copy_with(const Tensor& there);
-  Tensor tensor_;
+  Tensor tensor_;  // declared before copy_, whose destructor waits and still needs the tensor
   Category category_ = Category::workspace;
   std::unique_ptr<AsyncCopy> copy_;
 };

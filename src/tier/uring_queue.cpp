@@ -29,29 +29,38 @@ class UringQueue final : public IoQueue {
     int started = 0;
     do started = io_uring_submit(&ring_);
     while (started == -EINTR || started == -EAGAIN);
+    if (started < 0) {  // the entry stays in the ring, so it must not lead to the request
+      io_uring_prep_nop(entry);
+      io_uring_sqe_set_data(entry, nullptr);
+    }
     require(started >= 0, "io_uring took no request: error {}", -started);
   }
 
   IoRequest* one_that_ended() override {
     io_uring_cqe* ended = nullptr;
-    return io_uring_peek_cqe(&ring_, &ended) == 0 ? &taken(ended) : nullptr;
+    while (io_uring_peek_cqe(&ring_, &ended) == 0)
+      if (IoRequest* const request = taken(ended)) return request;
+    return nullptr;
   }
 
   IoRequest& wait_for_one() override {
-    io_uring_cqe* ended = nullptr;
-    int error = 0;
-    do error = io_uring_wait_cqe(&ring_, &ended);
-    while (error == -EINTR);
-    require(error == 0, "waiting for io_uring failed: error {}", -error);
-    return taken(ended);
+    for (;;) {
+      io_uring_cqe* ended = nullptr;
+      int error = 0;
+      do error = io_uring_wait_cqe(&ring_, &ended);
+      while (error == -EINTR);
+      require(error == 0, "waiting for io_uring failed: error {}", -error);
+      if (IoRequest* const request = taken(ended)) return *request;
+    }
   }
 
  private:
-  IoRequest& taken(io_uring_cqe* ended) {
+  // Null for an entry whose start failed.
+  IoRequest* taken(io_uring_cqe* ended) {
     auto* const request = static_cast<IoRequest*>(io_uring_cqe_get_data(ended));
-    request->result = ended->res;
+    if (request) request->result = ended->res;
     io_uring_cqe_seen(&ring_, ended);
-    return *request;
+    return request;
   }
 
   io_uring ring_;

@@ -2,6 +2,9 @@
 // transfers less than it was asked for. Then every way in which a disk fails.
 #include "src/tier/file_tier.hpp"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -15,7 +18,7 @@
 namespace chorale {
 namespace {
 
-// Passes requests on, after a change to each.
+// Does each request at once, after a change to it, and returns the newest first. Counts those that it has not returned.
 class ChangingQueue final : public IoQueue {
  public:
   using Change = std::function<void(IoRequest&)>;
@@ -25,16 +28,34 @@ class ChangingQueue final : public IoQueue {
   void start(IoRequest& request) override {
     const std::int64_t bytes = request.bytes;
     if (before_) before_(request);
-    if (request.bytes >= 0) plain_->start(request);
+    plain_->start(request);
+    ended_.push_back(&plain_->wait_for_one());
     request.bytes = bytes;
     if (after_) after_(request);
   }
-  IoRequest* one_that_ended() override { return plain_->one_that_ended(); }
-  IoRequest& wait_for_one() override { return plain_->wait_for_one(); }
+  IoRequest* one_that_ended() override { return ended_.empty() ? nullptr : &wait_for_one(); }
+  IoRequest& wait_for_one() override {
+    require(!ended_.empty(), "no request has been started");
+    IoRequest& newest = *ended_.back();
+    ended_.pop_back();
+    return newest;
+  }
+  std::int64_t in_flight() const { return std::ssize(ended_); }
 
  private:
   std::unique_ptr<IoQueue> plain_ = plain_queue();
+  std::vector<IoRequest*> ended_;
   Change before_, after_;
+};
+
+// An address on a page, with room for so many bytes.
+class OnPage {
+ public:
+  explicit OnPage(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes + FileTier::block)) {}
+  std::byte* data() { return bytes_.data() + -reinterpret_cast<std::uintptr_t>(bytes_.data()) % FileTier::block; }
+
+ private:
+  std::vector<std::byte> bytes_;
 };
 
 // The three lines of the error that the call throws, or "done".
@@ -67,15 +88,14 @@ std::int64_t compare_with_memory(FileTier& tier, int rounds) {
   std::vector<Place> places;
   for (const std::int64_t bytes : {1, 4095, 4096, 12289, 3'000'000})
     places.push_back({static_cast<std::byte*>(tier.take(bytes)), std::vector<std::byte>(static_cast<std::size_t>(bytes))});
-  std::vector<std::byte> room(4 << 20);
+  OnPage room(4 << 20);
   std::int64_t compared = 0;
   for (int round = 0; round < rounds; ++round) {
     Place& place = places[static_cast<std::size_t>(below(std::ssize(places)))];
     const std::int64_t size = std::ssize(place.here);
     std::int64_t first = below(size), count = 1 + below(size - first);
     if (below(2)) first = first / FileTier::block * FileTier::block, count = std::min(size - first, count);
-    auto* const page = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(room.data()) + 4095) / 4096 * 4096);
-    std::byte* const memory = page + (below(2) ? 0 : below(5000));
+    std::byte* const memory = room.data() + (below(2) ? 0 : below(5000));
     const auto here = place.here.begin() + first;
     const auto copy = tier.async_copy();
     switch (below(4)) {
@@ -112,6 +132,20 @@ TEST_CASE("a file tier keeps what is written, whatever the sizes and the alignme
     CHECK(compare_with_memory(tier, 300) > 1'000'000);
     CHECK(std::filesystem::is_empty(folder.path()));  // the file has no name
   }
+}
+
+TEST_CASE("where O_DIRECT is refused, the file is read and written through the cache, and its description says so") {
+  const test::TemporaryFolder folder;
+  for (auto make : {uring_queue, plain_queue}) {
+    std::unique_ptr<IoQueue> queue = make();
+    if (!queue) continue;
+    FileTier tier(folder.path(), std::move(queue), [](const char*) { return Descriptor(); });
+    CHECK_THAT(tier.about(), says(", buffered"));
+    CHECK(compare_with_memory(tier, 300) > 1'000'000);
+    CHECK(std::filesystem::is_empty(folder.path()));
+  }
+  const bool can = bool(Descriptor(open(folder.path().c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600)));
+  CHECK_THAT(FileTier(folder.path()).about(), says(can ? ", unbuffered" : ", buffered"));
 }
 
 TEST_CASE("a disk that transfers only parts of each request is asked again") {
@@ -167,6 +201,131 @@ TEST_CASE("errors of the disk end in three lines, and damaged bytes are noticed"
              says("came back damaged") && says("the last checkpoint"));
   fails = false;
   CHECK(write_and_read(if_kind([](IoRequest&) {})) == "done");
+}
+
+// 20000 bytes are four whole blocks, which go in the background, and a tail, which goes at once and fails.
+TEST_CASE("no copy ends with an error while requests that use its memory are in flight") {
+  const test::TemporaryFolder folder;
+  OnPage here(20000);
+  bool fails = false;
+  auto queue = std::make_unique<ChangingQueue>(nullptr, [&](IoRequest& r) {
+    if (fails && r.bytes == FileTier::block) r.result = -EIO;
+  });
+  const ChangingQueue& seen = *queue;
+  FileTier tier(folder.path(), std::move(queue));
+  void* const there = tier.take(20000);
+  tier.copy_in(there, here.data(), 20000);
+  fails = true;
+  CHECK_THAT(error_of([&] { tier.copy_in(there, here.data(), 20000); }), says("Input/output error"));
+  CHECK(seen.in_flight() == 0);
+  CHECK_THAT(error_of([&] { tier.copy_out(here.data(), there, 20000); }), says("Input/output error"));
+  CHECK(seen.in_flight() == 0);
+  {
+    const auto copy = tier.async_copy();
+    CHECK_THAT(error_of([&] { copy->fetch(here.data(), there, 20000); }), says("Input/output error"));
+    CHECK(seen.in_flight() == 1);  // the copy waits for it when it ends
+  }
+  CHECK(seen.in_flight() == 0);
+  fails = false;
+  tier.copy_in(there, here.data(), 20000);
+  CHECK(seen.in_flight() == 0);
+}
+
+TEST_CASE("a request that the queue refuses to start is an error, and nobody waits for it") {
+  const test::TemporaryFolder folder;
+  OnPage here(5 << 20);  // two requests
+  int starts = 0, refuses = 0;
+  auto queue = std::make_unique<ChangingQueue>(
+      [&](IoRequest& r) {
+        if (++starts == refuses) throw Error(Exit::runtime, "refused", "by the test", "none");
+        if (refuses == 3) r.bytes = 4096;  // the rest is requested again, as the third
+      },
+      nullptr);
+  const ChangingQueue& seen = *queue;
+  FileTier tier(folder.path(), std::move(queue));
+  void* const there = tier.take(5 << 20);
+  for (refuses = 1; refuses <= 3; ++refuses) {
+    INFO(refuses);
+    starts = 0;
+    const std::string error = error_of([&] {
+      const auto copy = tier.async_copy();
+      copy->send(there, here.data(), 5 << 20);
+      copy->wait();
+    });
+    CHECK_THAT(error, says(refuses < 3 ? "refused" : "could not be written"));
+    CHECK(seen.in_flight() == 0);
+  }
+  tier.copy_in(there, here.data(), 5 << 20);
+  tier.copy_out(here.data(), there, 5 << 20);
+}
+
+TEST_CASE("if requests in flight cannot be waited for, the program ends with an error, not with an exception") {
+  class Stuck final : public IoQueue {
+    const char* name() const override { return "a stuck queue"; }
+    int depth() const override { return 2; }
+    void start(IoRequest&) override {}
+    IoRequest* one_that_ended() override { return nullptr; }
+    IoRequest& wait_for_one() override { throw Error(Exit::runtime, "stuck", "by the test", "none"); }
+  };
+  const test::TemporaryFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen("/dev/null", "w", stderr)) std::_Exit(97);
+    std::set_terminate([] { std::_Exit(99); });
+    OnPage here(4096);
+    FileTier tier(folder.path(), std::make_unique<Stuck>());
+    tier.async_copy()->send(tier.take(4096), here.data(), 4096);
+    std::_Exit(98);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(Exit::runtime)));
+}
+
+TEST_CASE("space is reserved through the page cache, where every file system can") {
+  const test::TemporaryFolder folder;
+  FileTier tier(folder.path(), nullptr, [](const char* path) { return Descriptor(open(path, O_RDONLY)); });
+  CHECK(tier.take(100) != nullptr);
+}
+
+TEST_CASE("the CPU cannot read elements of a tensor in the tier") {
+  const test::TemporaryFolder folder;
+  FileTier tier(folder.path());
+  Ledger ledger;
+  Allocator slow(tier, ledger);
+  const Tensor there(slow, {4}, DType::f32, Category::optimizer);
+  CHECK_THROWS_AS(there.values<float>(), Error);
+}
+
+// Memory that looks around whenever a block is returned.
+class Watching final : public Memory {
+ public:
+  explicit Watching(std::function<void()> look) : look_(std::move(look)) {}
+  Device device() const override { return {}; }
+  void* take(std::int64_t bytes) override { return host_.take(bytes); }
+  void give_back(void* place, std::int64_t bytes) noexcept override { look_(), host_.give_back(place, bytes); }
+
+ private:
+  HostMemory host_;
+  std::function<void()> look_;
+};
+
+TEST_CASE("a copy of a tensor that is replaced frees its buffer only when its reads are over") {
+  const test::TemporaryFolder folder;
+  auto queue = std::make_unique<ChangingQueue>(nullptr, nullptr);
+  const ChangingQueue& seen = *queue;
+  FileTier tier(folder.path(), std::move(queue));
+  int freed = 0, early = 0;
+  Watching watching([&] { ++freed, early += seen.in_flight() > 0; });
+  Ledger here, there;
+  Allocator memory(watching, here), slow(tier, there);
+  const Tensor tensor(slow, {4096}, DType::f32, Category::params);
+  TierTraffic traffic;
+  Staged staged(memory, 4096, DType::f32, Category::params);
+  staged.start_write(tensor, traffic);
+  CHECK(seen.in_flight() == 1);
+  staged = Staged();
+  CHECK((freed == 1 && early == 0 && seen.in_flight() == 0));
 }
 
 TEST_CASE("a folder that does not exist or has no room is refused in three lines") {
