@@ -164,12 +164,13 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
             "the part of tensor \"{}\" to read has {} elements, but its target has {}", tensor.name, part.count,
             tensor.data.count);
     std::int64_t copied = 0;
-    on_host(tensor.data, Use::write, [&](const Slice& here) {
+    in_pieces(tensor.data, Use::write, [&](const Slice& here, std::int64_t first) {
+      const Part wanted_here{part.slab, part.first + first, here.count};
       const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));
       for (const StoredPart& piece : stored.parts) {
         const safetensors::File& file = set_->files[static_cast<std::size_t>(piece.rank)];
-        copied +=
-            copy_common(tensor.shape, size_of(stored.dtype), piece.part, file.data(*file.find(tensor.name)), part, target);
+        copied += copy_common(tensor.shape, size_of(stored.dtype), piece.part, file.data(*file.find(tensor.name)),
+                              wanted_here, target);
       }
     });
     require(copied == part.count, "{} of {} elements of \"{}\" were found", copied, part.count, tensor.name);

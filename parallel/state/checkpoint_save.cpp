@@ -27,17 +27,20 @@ Manifest write_share(const fs::path& path, int rank, const std::vector<StateTens
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
             "the part of tensor \"{}\" to save has {} elements, but its data have {}", tensor.name, part.count,
             tensor.data.count);
-    on_host(tensor.data, Use::read, [&](const Slice& here) {
-      share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(here))}}};
-    });
+    share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, 0}}};
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
     if (elements_of(local) == part.count) entries.back().shape = local;  // a whole slab is stored in its shape, not flat
   }
   safetensors::Writer writer(path, std::move(entries));
-  for (const StateTensor& tensor : mine)
-    on_host(tensor.data, Use::read, [&](const Slice& here) { writer.write(bytes_of(here)); });
+  for (const StateTensor& tensor : mine) {
+    std::uint32_t& checksum = share.tensors[tensor.name].parts.back().crc32c;
+    in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // read once, for the file and for its checksum
+      writer.write(bytes_of(here));
+      checksum = crc32c(bytes_of(here), checksum);
+    });
+  }
   writer.finish();
   share.files = {{static_cast<std::int64_t>(fs::file_size(path)), crc32c(std::as_bytes(std::span(writer.header())))}};
   return share;

@@ -19,13 +19,13 @@ std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64 (Steele e
 std::uint64_t hash_of(const StateTensor& t) {
   const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
-  on_host(t.data, Use::read, [&](const Slice& here) {
+  in_pieces(t.data, Use::read, [&](const Slice& here, std::int64_t first) {
     visit(here.dtype, [&]<class T>(Type<T>) {
       const T* const values = static_cast<const T*>(here.data);
       for (std::int64_t i = 0; i < here.count; ++i) {
         std::uint64_t bits = 0;
         __builtin_memcpy(&bits, values + i, sizeof(T));
-        sum += mixed(static_cast<std::uint64_t>(places(i)) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+        sum += mixed(static_cast<std::uint64_t>(places(first + i)) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
       }
     });
   });

@@ -4,10 +4,12 @@
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
+//   in_pieces(tensor.slice(), Use::read, [&](const Slice& here, std::int64_t first) { save(here, first); });
 //
 // For a slice on the host this costs nothing. Reading from a device waits for all device work enqueued before, so keep
 // reads out of inner loops. Writing up to 1 MiB to a device does not wait.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -25,6 +27,15 @@ void on_host(const Slice& slice, Use use, F&& f) {
   if (use != Use::write) slice.memory->copy_out(copy.data(), slice.data, slice.bytes());
   f(Slice{copy.data(), slice.count, slice.dtype});
   if (use != Use::read) slice.memory->copy_in(slice.data, copy.data(), slice.bytes());
+}
+
+// Calls f(here, first) for one piece after the other: elements [first, first + here.count) of the slice. A slice on the host
+// is one piece. Elsewhere a piece has at most 1 MiB, so a slice that is larger than free memory can be saved and loaded.
+template <class F>
+void in_pieces(const Slice& slice, Use use, F&& f) {
+  const std::int64_t most = slice.device.is_host() ? slice.count : (1 << 20) / size_of(slice.dtype);
+  for (std::int64_t first = 0; first < slice.count; first += most)
+    on_host(slice.narrow(first, std::min(most, slice.count - first)), use, [&](const Slice& here) { f(here, first); });
 }
 
 template <class T, class F>

@@ -3,6 +3,7 @@
 #include "parallel/offload.hpp"
 
 #include "parallel/plan.hpp"
+#include "parallel/state/fingerprint.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
 #include "tests/refused.hpp"
@@ -149,6 +150,23 @@ TEST_CASE("memory with offload is as planned, and nothing but windows and the un
             return "";
           }) == "");
   }
+}
+
+// The table has 400,000 elements, more than one piece of 1 MiB.
+TEST_CASE("the fingerprint of a state in a file is that of the same state in memory") {
+  const test::TemporaryFolder folder;
+  const Layout layout = parse_layout("dp1.z3", 0);
+  TrainingOptions options = test::options_for("fast", layout);
+  options.shape.vocabulary = 400'000 / options.shape.width;
+  const auto print = [&] {
+    HostMemory host;
+    SystemClock clock;
+    Training training(options, Mesh(parse_layout("dp1.z3", 1)), host, clock);
+    return fingerprint(training);
+  };
+  const auto in_memory = print();
+  options.offload = offload({true, true, true}, folder.path());
+  CHECK(print() == in_memory);
 }
 
 TEST_CASE("shards that a layout does not have cannot be offloaded") {

@@ -6,6 +6,7 @@
 
 #include <barrier>
 #include <mutex>
+#include <numeric>
 
 #include "tests/parallel/state/saved_state.hpp"
 #include "tests/spmd.hpp"
@@ -76,6 +77,51 @@ TEST_CASE("any layout loads what any layout saved") {
     }
     CHECK(step_loaded(folder) == 7);
   }
+}
+
+// Memory like that of a device or a file: elements are copied to the host and back. Counts what is copied.
+class Far final : public Memory {
+ public:
+  Device device() const override { return {Device::Kind::file, 0}; }
+  void* take(std::int64_t bytes) override { return host_.take(bytes); }
+  void give_back(void* place, std::int64_t bytes) noexcept override { host_.give_back(place, bytes); }
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
+    written += bytes, largest = std::max(largest, bytes);
+    host_.copy_in(to, from_host, bytes);
+  }
+  void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
+    read += bytes, largest = std::max(largest, bytes);
+    host_.copy_out(to_host, from, bytes);
+  }
+  std::int64_t read = 0, written = 0, largest = 0;
+
+ private:
+  HostMemory host_;
+};
+
+TEST_CASE("tensors that are not on the host are saved and loaded in small pieces, each read or written once") {
+  const TemporaryFolder folder;
+  Far far;
+  Ledger ledger;
+  Allocator memory(far, ledger);
+  const Shape shape{1000, 700};
+  const auto elements_of_tensor = [](const Tensor& t) {
+    return std::span(static_cast<float*>(t.slice().data), static_cast<std::size_t>(t.count()));
+  };
+  const Tensor whole(memory, shape, DType::f32, Category::params);
+  std::iota(elements_of_tensor(whole).begin(), elements_of_tensor(whole).end(), 1.0f);
+  save_checkpoint(folder / "checkpoints", known_metadata(3), {{"table", shape, {}, whole.slice()}});
+  CHECK((far.read == whole.bytes() && far.largest <= 1 << 20));
+  const Part part{.slab = {1, 100, 500}, .first = 1234, .count = 450'000};
+  const Tensor loaded(memory, {part.count}, DType::f32, Category::params);
+  Log log = quiet();
+  Checkpoint::open(folder, log).read({{"table", shape, part, loaded.slice()}});
+  CHECK((far.written == loaded.bytes() && far.largest <= 1 << 20));
+  const std::vector<std::int64_t> expected = places(part, shape);
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    wrong += elements_of_tensor(loaded)[i] != static_cast<float>(expected[i] + 1);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("ranks with file systems of their own save to each of them, and load once the files are copied together") {
