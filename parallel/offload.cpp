@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
@@ -16,6 +19,28 @@ MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layou
     return needs("parameters", 3, "below 3, every rank computes with whole parameters");
   if (options.gradients && layout.zero < 2) return needs("gradients", 2, "below 2, gradients are whole until the update");
   return {};
+}
+
+std::vector<OffloadOptions> more_in_file(const OffloadOptions& now, const Layout& layout) {
+  std::vector<OffloadOptions> all;
+  OffloadOptions more = now;
+  const auto add = [&](bool OffloadOptions::*what, int zero) {
+    if (layout.zero < zero || std::exchange(more.*what, true)) return;
+    all.push_back(more);
+  };
+  add(&OffloadOptions::optimizer, 0);
+  add(&OffloadOptions::gradients, 2);
+  add(&OffloadOptions::parameters, 3);
+  return all;
+}
+
+std::string words_of(const OffloadOptions& options) {
+  std::vector<std::string> places;
+  const std::string where = options.to_host ? "=host" : "=file";
+  if (options.parameters) places.push_back("parameters" + where);
+  if (options.gradients) places.push_back("gradients" + where);
+  if (options.optimizer) places.push_back("optimizer" + where);
+  return "--place " + join(places, ",");
 }
 
 std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device) {

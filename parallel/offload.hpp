@@ -15,9 +15,13 @@
 //   values       12Ψ: forward, backward, update         4Ψ
 //   gradients    8Ψ: norm, update                       4Ψ
 //   optimizer    8Ψ, with 16-bit values 12Ψ             as many
+//
+// Not in these sums: gradients summed along rep, or of a tied table across stages, are read and written once more, and the
+// values of a tied table are read twice more.
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "parallel/layout_rules.hpp"
 #include "src/memory/device_plugin.hpp"
@@ -35,6 +39,9 @@ struct OffloadOptions {
 
 // Whether the layout keeps shards that can live in a file.
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout);
+// What the layout lets live in the file besides `now`, each with more of it than the one before.
+std::vector<OffloadOptions> more_in_file(const OffloadOptions& now, const Layout& layout);
+std::string words_of(const OffloadOptions& options);  // "--place gradients=file,optimizer=file"
 // Null if nothing is offloaded. A phantom if `memory` is one. `device`: the GPU that computes, if the tier is the host.
 std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device);
 std::string about(const OffloadOptions& options, const Memory& tier);  // "a file in /scratch, by io_uring, unbuffered"

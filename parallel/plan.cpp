@@ -59,6 +59,7 @@ class Pretence {
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }
+  std::int64_t offloaded() const { return training_.tier_ledger().total(); }
 
  private:
   // Phantom tensors have no storage, so they need no memory limit and no GPU. But offload to the host moves tensors of a GPU.
@@ -102,12 +103,16 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// A lower bound on a rank's bytes, computed without a plan: an equal share of weights and gradients, as if all were those of
-// experts.
+// A lower bound on a rank's bytes, computed without a plan: an equal share of the weights and gradients that stay in memory,
+// as if all were those of experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t replicas = layout.zero == 3 ? layout.zero_ranks() : layout.expert_ranks();
-  const std::int64_t sharers = layout.shards() * layout.stages() * replicas;
-  return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
+  const auto share = [&](int zero) {
+    const std::int64_t replicas = layout.zero >= zero ? layout.zero_ranks() : layout.expert_ranks();
+    return options.shape.parameters() / (layout.shards() * layout.stages() * replicas);
+  };
+  const std::int64_t values = options.offload.parameters ? 0 : share(3),
+                     gradients = options.offload.gradients ? 0 : share(2);
+  return (values + gradients) * static_cast<std::int64_t>(size_of(options.compute));
 }
 
 // At most 32 other layouts of the same number of ranks (there may be hundreds): first `asked` with higher ZeRO stages,
@@ -121,10 +126,12 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// All layouts, each with the ZeRO stage that needs the least memory, whose shards are not repeated.
-std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
+// All layouts, each with the ZeRO stage that needs the least memory, whose shards are not repeated. One replica needs no
+// stage, unless stage 3 was asked for: then shards of its values may live in a file.
+std::vector<Layout> thrifty_layouts(const LayoutLimits& limits, const Layout& asked) {
   std::vector<Layout> layouts = all_layouts(limits);
-  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.copies() > 1 ? 3 : 0) || l.repeats() > 1; });
+  std::erase_if(layouts,
+                [&](const Layout& l) { return l.zero != (l.copies() > 1 || asked.zero == 3 ? 3 : 0) || l.repeats() > 1; });
   return layouts;
 }
 
@@ -135,21 +142,49 @@ std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_r
   return either(words);
 }
 
-// Flags with which this layout fits in memory: recomputation, smaller micro-batches, or both.
-std::vector<std::string> flags_that_fit(const Layout& layout, const OptionsOf& options_of) {
+// "a", "a with b", "a with b and c"
+std::string with(const std::vector<std::string>& words) {
+  const std::string others = join({words.begin() + 1, words.end()}, " and ");
+  return others.empty() ? words.front() : fmt::format("{} with {}", words.front(), others);
+}
+
+// Flags with which the model fits in memory: recomputation, smaller micro-batches, and as little in a file as is enough. If
+// none of them suffices alone, all together, and then ZeRO-3, with which everything can live in a file.
+std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;
-  const auto attempt = [&](const char* words, Remake remake, std::int64_t micro_batch) {
-    const auto changed = [&](const Layout& on) {
-      TrainingOptions options = options_of(on);
-      options.remake = remake, options.micro_batch = micro_batch;
+  const auto attempt = [&](const std::vector<std::string>& words, const Layout& on, Remake remake, std::int64_t micro_batch,
+                           const OffloadOptions& offload) {
+    const auto changed = [&](const Layout& other) {
+      TrainingOptions options = options_of(other);
+      options.remake = remake, options.micro_batch = micro_batch, options.offload = offload;
       return options;
     };
-    if ((remake != asked.remake || micro_batch != asked.micro_batch) && has_room(layout, changed)) flags.push_back(words);
+    const bool enough = has_room(on, changed);
+    if (enough) flags.push_back(with(words));
+    return enough;
   };
-  attempt("--recompute full", Remake::full, asked.micro_batch);
-  attempt("--micro-batch-size 1", asked.remake, 1);
-  if (flags.empty()) attempt("--recompute full with --micro-batch-size 1", Remake::full, 1);
+  const std::string remake = "--recompute full", micro_batch = "--micro-batch-size 1";
+  const bool can_remake = asked.remake != Remake::full, can_divide = asked.micro_batch > 1;
+  if (can_remake) attempt({remake}, layout, Remake::full, asked.micro_batch, asked.offload);
+  if (can_divide) attempt({micro_batch}, layout, asked.remake, 1, asked.offload);
+  const std::vector<OffloadOptions> more = more_in_file(asked.offload, layout);
+  for (const OffloadOptions& offload : more)
+    if (attempt({words_of(offload)}, layout, asked.remake, asked.micro_batch, offload)) break;
+  std::vector<std::string> both;
+  if (can_remake) both.push_back(remake);
+  if (can_divide) both.push_back(micro_batch);
+  if (flags.empty() && both.size() == 2) attempt(both, layout, Remake::full, 1, asked.offload);
+  const auto last = [&](const Layout& on, const OffloadOptions& offload, std::vector<std::string> words) {
+    words.push_back(words_of(offload));
+    if (flags.empty()) attempt(words, on, asked.remake, asked.micro_batch, offload);
+    words.insert(words.end(), both.begin(), both.end());
+    if (flags.empty() && !both.empty()) attempt(words, on, Remake::full, 1, offload);
+  };
+  if (!more.empty()) last(layout, more.back(), {});
+  Layout sharded = layout;
+  sharded.zero = 3;
+  if (layout.zero < 3 && fits(sharded, limits)) last(sharded, more_in_file(asked.offload, sharded).back(), {"--zero 3"});
   return flags;
 }
 
@@ -179,6 +214,8 @@ int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int6
 }
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
+
+std::int64_t planned_in_file(const PlanRequest& request, int rank) { return Pretence(request, rank).offloaded(); }
 
 Script script_of(const PlanRequest& request, int rank) {
   Script script;
@@ -240,6 +277,16 @@ bool knows_routing(const TrainingOptions& options, const Layout& layout) {
   return experts.capacity == 0 && !(cut.by_work && options.packed);
 }
 
+std::string difference(const TierTraffic& planned, const TierTraffic& made) {
+  for (std::size_t c = 0; c < categories; ++c)
+    for (const bool reads : {true, false}) {
+      const std::int64_t a = (reads ? planned.read : planned.written)[c], b = (reads ? made.read : made.written)[c];
+      if (a != b)
+        return fmt::format("{} {}: planned {} bytes, made {}", category_names[c], reads ? "read" : "written", a, b);
+    }
+  return "";
+}
+
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing) {
   for (const auto& [axis, account] : planned)
     for (std::size_t i = 0; i < operations; ++i) {
@@ -284,7 +331,7 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
                   const std::string& limit_is) {
   if (const auto shortage = shortage_of(layout, options_of, limit_is)) {
     const auto fits = [&](const Layout& other) { return has_room(other, options_of); };
-    const std::string flags = either(flags_that_fit(layout, options_of));
+    const std::string flags = either(flags_that_fit(layout, limits, options_of));
     std::string fix = how_to_fit(layout, limits, fits, flags.empty() ? "take a smaller model" : "");
     if (!flags.empty()) fix = fmt::format("try {}{}{}", flags, fix.empty() ? "" : ", or ", fix);
     throw NoRoom(Exit::usage, shortage->what, shortage->numbers, fix);
@@ -305,7 +352,7 @@ std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const H
   if (const std::string words = first_three(others_of(layout, limits), has_room); !words.empty()) return "try " + words;
   for (LayoutLimits more = limits; more.world < most_ranks;) {
     more.world *= 2;
-    if (const std::string words = first_three(thrifty_layouts(more), has_room); !words.empty())
+    if (const std::string words = first_three(thrifty_layouts(more, layout), has_room); !words.empty())
       return fmt::format("start {} ranks with as much memory each and try {}", more.world, words);
   }
   return otherwise;

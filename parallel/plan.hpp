@@ -49,6 +49,8 @@ struct RankPlan {
 // The rank of a stage that needs the most memory: it has the largest shard, and the most tokens.
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
+// The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, without the plan of a step.
+std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
 Script script_of(const PlanRequest& request, int rank);
 // The error for too little memory. A suite records it as the layout's result, not as a mistake in its options. All ranks of
@@ -100,6 +102,8 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
 // The bytes of an all_to_all must be those of the rows that its counts say leave this rank. They follow the routing of
 // tokens to experts; unless a plan knows it, they are not compared with the plan.
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing);
+// The same for the bytes between memory and a slow tier.
+std::string difference(const TierTraffic& planned, const TierTraffic& made);
 // Whether a plan knows how many rows each rank sends to each expert: if the routing is forced. But which tokens of a
 // sequence are dropped depends on scores, and which rank has a token may depend on documents. So if ranks divide sequences,
 // a plan may not know whose rows they are.

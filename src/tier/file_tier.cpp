@@ -287,7 +287,7 @@ void FileTier::wait(Transfer& transfer) {
 // before they end. If even the wait fails, the program ends.
 void FileTier::finish(const std::int64_t& pending) noexcept {
   try {
-    while (pending > 0) note(queue_->wait_for_one());
+    while (pending > 0) note(next());
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: copies of offloaded tensors are in flight, and waiting for them failed\n  {}\n  {}\n",
                error.what(), check_the_disk);

@@ -71,6 +71,19 @@ class Plan(unittest.TestCase):
                 self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {how} {length}")
         self.refused("--layout", "dp2", "--longest-sequence", says=["memory-limit is auto"])
 
+    # The values and gradients of gpt2 are 990 MB.
+    def test_the_longest_sequence_counts_only_what_stays_in_memory(self):
+        words = ["plan", "--preset", "gpt2", "--layout", "dp1.z3", "--global-batch-size", "2", "--micro-batch-size", "1",
+                 "--memory-limit", "700M"]
+        places = ["--place", "parameters=file,gradients=file,optimizer=file"]
+        found = start([chorale, *words, *places, "--longest-sequence", "--format", "csv"])
+        self.assertEqual(found.returncode, 0, found.stderr)
+        longest = {row["recompute"]: row["seq-length"] for row in csv.DictReader(found.stdout.splitlines())}
+        self.assertGreater(int(longest["none"]), 0)
+        self.assertGreater(int(longest["full"]), int(longest["none"]))
+        self.assertNotIn("does not fit", start([chorale, *words, *places, "--seq-length", longest["full"], "--recompute",
+                                                "full"]).stdout)
+
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):
         self.refused("--layout", "tp2", "--ranks", "7",
                      says=["7 / (tensor 2) is not an integer", "try dp1.cp7 or dp1.pp7\n"])

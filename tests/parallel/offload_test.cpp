@@ -2,6 +2,8 @@
 // tier counted them; memory as planned; and what is refused.
 #include "parallel/offload.hpp"
 
+#include <numeric>
+
 #include "parallel/plan.hpp"
 #include "parallel/state/fingerprint.hpp"
 #include "src/tier/file_tier.hpp"
@@ -167,6 +169,55 @@ TEST_CASE("the fingerprint of a state in a file is that of the same state in mem
   const auto in_memory = print();
   options.offload = offload({true, true, true}, folder.path());
   CHECK(print() == in_memory);
+}
+
+TEST_CASE("what remains in memory decides whether a layout has room, and the error says what to place in a file") {
+  const Layout layout = parse_layout("dp1.z3", 0);
+  TrainingOptions options = test::options_for("fast", layout);
+  options.shape.layers = 24, options.micro_batch = 1;
+  options.offload = offload({false, false, false}, ".");
+  const OptionsOf options_of = [&](const Layout&) { return options; };
+  const auto peak = [&](const Places& places) {
+    TrainingOptions placed = options;
+    placed.offload = offload(places, ".");
+    return plan_rank({.options = placed, .layout = layout}, 0).peak_bytes;
+  };
+  const std::int64_t values_and_gradients = 2 * 4 * options.shape.parameters();
+  const std::int64_t some = peak({false, false, true}), most = peak({false, true, true}), all = peak({true, true, true});
+  REQUIRE((all < values_and_gradients / 2 && most < values_and_gradients && most < some));
+  const LayoutLimits limits{options.shape, 1, options.global_batch, options.micro_batch};
+  const auto refused = [&](std::int64_t limit, const Layout& on) {
+    options.memory_limit = limit;
+    return test::refused([&] { require_room(on, limits, options_of); });
+  };
+  const Layout plain = parse_layout("dp1", 0);
+  CHECK_THAT(refused(some, layout), says("try --place optimizer=file") && !says("gradients=file"));
+  CHECK_THAT(refused(most, layout), says("try --place gradients=file,optimizer=file") && !says("parameters=file"));
+  CHECK_THAT(refused(all, layout), says("--place parameters=file,gradients=file,optimizer=file"));
+  CHECK_THAT(refused(all, plain), says("try --zero 3 with --place parameters=file,gradients=file,optimizer=file"));
+  CHECK_THAT(refused(all / 2, layout),
+             says("try --place parameters=file,gradients=file,optimizer=file with --recompute full, or"));
+  CHECK_THAT(refused(all / 2, plain), says("try --zero 3 with --place") && says("optimizer=file and --recompute full, or"));
+  CHECK_THAT(refused(10'000, layout), !says("--place"));
+  options.offload = offload({true, true, true}, ".");
+  options.memory_limit = all;
+  CHECK((has_room(layout, options_of) && !shortage_of(layout, options_of, "")));
+  options.memory_limit = all - 1;
+  CHECK(!has_room(layout, options_of));
+  CHECK_THAT(refused(all / 2, layout), !says("--place"));
+}
+
+TEST_CASE("the bytes in a file are known without the plan of a step") {
+  for (const char* word : {"dp1.z3", "dp3.z3", "dp2.z2", "dp1.pp2.z3"}) {
+    const Layout layout = parse_layout(word, 0);
+    PlanRequest request{.options = test::options_for("fast", layout), .layout = layout};
+    request.options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, ".");
+    for (int rank = 0; rank < static_cast<int>(layout.ranks()); ++rank) {
+      const RankPlan plan = plan_rank(request, rank);
+      CHECK(planned_in_file(request, rank) ==
+            std::accumulate(plan.offloaded.begin(), plan.offloaded.end(), std::int64_t{0}));
+    }
+  }
 }
 
 TEST_CASE("shards that a layout does not have cannot be offloaded") {

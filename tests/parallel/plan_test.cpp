@@ -35,6 +35,15 @@ TEST_CASE("difference() names the axis and operation whose traffic differs from 
   CHECK(difference(planned, made, true) == "");
 }
 
+TEST_CASE("difference() names the category and direction of the first bytes to a file that differ") {
+  TierTraffic planned, made;
+  CHECK(difference(planned, made) == "");
+  planned.written[static_cast<std::size_t>(Category::optimizer)] = 8;
+  CHECK(difference(planned, made) == "optimizer written: planned 8 bytes, made 0");
+  made.read[static_cast<std::size_t>(Category::params)] = 5;
+  CHECK(difference(planned, made) == "params read: planned 0 bytes, made 5");
+}
+
 TEST_CASE("model states take the published bytes per parameter") {
   for (const int ranks : {2, 4}) {
     for (int zero = 0; zero < 4; ++zero)
@@ -207,6 +216,17 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
     request.options.memory_limit = 0;
     CHECK(!shortage_of(layout, options_of, ""));
   }
+}
+
+TEST_CASE("under ZeRO-2 a layout has room for less than the values and gradients of the model") {
+  const Layout layout = parse_layout("dp16.z2", 0);
+  PlanRequest request = request_for(layout, "ring");
+  request.options.shape.layers = 48, request.options.global_batch = 16, request.options.micro_batch = 1;
+  request.options.optimizer = "sgd";
+  const std::int64_t most = most_bytes(request);
+  REQUIRE(most < 2 * 4 * request.options.shape.parameters());
+  request.options.memory_limit = most;
+  CHECK(has_room(layout, [&](const Layout&) { return request.options; }));
 }
 
 TEST_CASE("if no layout has room, the error suggests more ranks and layouts for them") {
