@@ -16,8 +16,8 @@ class Pool final : public Memory {
   ~Pool() override;
   Device device() const override { return from_.device(); }
   bool stores() const override { return from_.stores(); }
-  // The most bytes of lent and kept blocks together, as far as nothing but kept blocks can be returned; 0: no limit. For a
-  // rank whose memory is scarce.
+  // Returns kept blocks so that lent and kept ones stay below this; lent blocks alone may exceed it. 0: no limit. For a rank
+  // whose memory is scarce.
   void hold_at_most(std::int64_t bytes) { most_held_ = bytes; }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
@@ -36,7 +36,7 @@ class Pool final : public Memory {
  private:
   void* kept_for(std::int64_t bytes, std::int64_t& size);
   void return_kept_until(std::int64_t held) noexcept;
-  void empty() noexcept { return_kept_until(0); }
+  void empty() noexcept { return_kept_until(-1); }  // blocks of 0 bytes too
   Memory& from_;
   std::multimap<std::int64_t, void*> kept_;         // returned blocks, by size in bytes
   std::unordered_map<void*, std::int64_t> larger_;  // the sizes of lent blocks that are larger than requested

@@ -12,14 +12,14 @@ class Counted final : public Memory {
  public:
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override {
-    ++taken, held += bytes;
+    ++taken, ++blocks, held += bytes;
     return host_.take(bytes);
   }
   void give_back(void* place, std::int64_t bytes) noexcept override {
-    held -= bytes;
+    --blocks, held -= bytes;
     host_.give_back(place, bytes);
   }
-  std::int64_t taken = 0, held = 0;
+  std::int64_t taken = 0, blocks = 0, held = 0;
 
  private:
   HostMemory host_;
@@ -50,6 +50,16 @@ TEST_CASE("a pool lends returned blocks again") {
   CHECK(memory.held == 880 + 1001);  // only returned blocks are the pool's
   memory.give_back(smaller, 880);
   memory.give_back(larger, 1001);
+}
+
+TEST_CASE("a pool returns blocks of 0 bytes too") {
+  Counted memory;
+  {
+    Pool pool(memory);
+    pool.give_back(pool.take(0), 0);
+    CHECK(memory.blocks == 1);
+  }
+  CHECK(memory.blocks == 0);
 }
 
 TEST_CASE("a pool does not pile up blocks when sizes change from step to step") {
