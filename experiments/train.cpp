@@ -101,7 +101,8 @@ class Train final : public Command {
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
-    if (const std::string warning = offload_.check(device_.asked()); !warning.empty() && launch.rank == 0)
+    const std::int64_t ranks_here = one_host_ ? layout.ranks() : std::max(1, launch.on_host);
+    if (const std::string warning = offload_.check(options, layout, ranks_here); !warning.empty() && launch.rank == 0)
       fmt::print(stderr, "warning: {}\n", warning);
     signals_.emplace();
   }

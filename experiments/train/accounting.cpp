@@ -77,9 +77,26 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   keep("calls", 2, "1", "calls made");
 }
 
-// The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal. Rank 0
-// records and reports them. A file moves whole blocks, so it moves more: rank 0 says how much the file tier moved there.
-bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned) {
+// "2, optimizer read: planned 96 bytes, made 95" for each rank whose text says what differs from the plan.
+std::vector<std::string> troubles_in(const Gathered& ranks) {
+  std::vector<std::string> troubles;
+  for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
+    if (!ranks.texts[rank].empty()) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));
+  return troubles;
+}
+
+void print_troubles(const char* what, const std::vector<std::string>& troubles, const Mesh& mesh) {
+  const int ranks = mesh.world().size();
+  const Error error(
+      Exit::check, what, fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks),
+      "report this bug: the plan runs the same code on phantom tensors (parallel/plan.hpp), so both must agree");
+  fmt::print(stderr, "{}", describe(error, 0, ranks));
+}
+
+// The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal; with
+// `is_cut` they are not compared. Rank 0 records and reports them. It also says how much its file moved: whole blocks, none
+// for zeros that were never written, and those of initial values and checkpoints.
+bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool is_cut) {
   if (!training.tier()) return true;
   const std::string tier = about(training.options().offload, *training.tier());
   TierTraffic made = training.tier_passes();
@@ -87,19 +104,25 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   std::vector<std::int64_t> mine;
   for (const TierTraffic* t : {&planned, &std::as_const(made)})
     for (const auto* bytes : {&t->read, &t->written}) mine.insert(mine.end(), bytes->begin(), bytes->end());
-  const Gathered ranks(mine, "", training.mesh());
-  const bool equal = std::ranges::all_of(ranks.numbers, [](const std::vector<std::int64_t>& rank) {
-    return std::equal(rank.begin(), rank.begin() + 2 * categories, rank.begin() + 2 * categories);
-  });
-  if (!run.recorder) return equal;
+  const Gathered ranks(mine, is_cut ? "" : difference(planned, made), training.mesh());
+  const std::vector<std::string> troubles = troubles_in(ranks);
+  if (!run.recorder) return troubles.empty();
   const char* const names[] = {"tier_read_predicted", "tier_written_predicted", "tier_read", "tier_written"};
   for (std::size_t i = 0; i < std::size(names); ++i)
     run.recorder->numbers("memory", names[i], {"rank", "category"}, ranks.column(i * categories, categories), "byte",
                           "bytes of tensors between memory and the slow tier, from the first step on");
   run.recorder->text("memory", "tier", tier);
-  run.log.info("offload to {}: read {}, wrote {} on rank 0, {}", tier, human_bytes(made.all_read()),
-               human_bytes(made.all_written()), equal ? "as planned" : "NOT as planned");
-  return equal;
+  run.log.info("offload to {}: read {}, wrote {} on rank 0{}", tier, human_bytes(made.all_read()),
+               human_bytes(made.all_written()),
+               is_cut             ? ""
+               : troubles.empty() ? ", as planned"
+                                  : ", NOT as planned");
+  if (const auto* const file = dynamic_cast<const FileTier*>(training.tier()))
+    run.log.info("with initial values and checkpoints, the file read {} and wrote {}", human_bytes(file->read_bytes()),
+                 human_bytes(file->written_bytes()));
+  if (!troubles.empty())
+    print_troubles("the bytes between memory and the slow tier differ from the plan", troubles, training.mesh());
+  return troubles.empty();
 }
 
 // "3.1 MiB on rank 0: dp 2.0 MiB, tp 1.1 MiB, world 240 B"
@@ -141,20 +164,12 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
 bool Accounting::settle(RunRecord& run, const Training& training) const {
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
-  std::vector<std::string> troubles;
-  for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
-    if (!ranks.texts[rank].empty() && !is_cut_) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));
-  const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_)) || is_cut_;
+  const std::vector<std::string> troubles = is_cut_ ? std::vector<std::string>() : troubles_in(ranks);
+  const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_), is_cut_);
   if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
-    fmt::print(
-        stderr, "{}",
-        describe(
-            Error(Exit::check, "the bytes or calls of this run differ from the plan",
-                  fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.texts.size()),
-                  "report this bug: the plan runs the same code on phantom tensors (parallel/plan.hpp), so both must agree"),
-            0, static_cast<int>(ranks.texts.size())));
+    print_troubles("the bytes or calls of this run differ from the plan", troubles, mesh);
   else if (is_cut_)
     run.log.info("bytes sent: not compared with the plan, because an evaluation was cut short");
   else if (ranks.texts.size() > 1)

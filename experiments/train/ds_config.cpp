@@ -44,6 +44,10 @@ class Translation {
  private:
   void set(const std::string& option, const std::string& text, const std::string& path) {
     const auto same = std::ranges::find(result_.settings, option, &Setting::key);
+    if (option == "offload-folder" && same != result_.settings.end() && same->text != text)
+      usage_error("a rank has one folder for offloaded tensors",
+                  fmt::format("{} = {}, but {} = {}", same->origin, same->text, path, text),
+                  fmt::format("give both keys the same path: {}", same->text));
     if (option == "place" && same != result_.settings.end())  // a list, to which two keys contribute
       same->text += "," + text;
     else

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
+#include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
@@ -16,6 +19,15 @@ std::vector<std::string> all_places() {
   for (const char* what : {"parameters", "gradients", "optimizer"})
     for (const char* where : {"memory", "host", "file"}) all.push_back(fmt::format("{}={}", what, where));
   return all;
+}
+
+// The bytes of those ranks that offload the fewest.
+std::int64_t least_in_file(const TrainingOptions& options, const Layout& layout, std::int64_t ranks) {
+  std::vector<std::int64_t> bytes;
+  for (std::int64_t rank = 0; rank < layout.ranks(); ++rank)
+    bytes.push_back(planned_in_file({.options = options, .layout = layout}, static_cast<int>(rank)));
+  std::ranges::sort(bytes);
+  return std::accumulate(bytes.begin(), bytes.begin() + std::min(ranks, std::ssize(bytes)), std::int64_t{0});
 }
 
 }  // namespace
@@ -46,25 +58,42 @@ bool OffloadFlags::places_any(const std::string& where) const {
   return std::ranges::any_of(places_, [&](const std::string& place) { return place.ends_with(where); });
 }
 
+std::int64_t OffloadFlags::places_of(const std::string& what) const {
+  std::set<std::string> different;
+  for (const std::string& place : places_)
+    if (place.starts_with(what + "=")) different.insert(place);
+  return std::ssize(different);
+}
+
 bool OffloadFlags::is_away(const std::string& what) const {
   return std::ranges::any_of(places_, [&](const std::string& p) { return p == what + "=file" || p == what + "=host"; });
 }
 
 void OffloadFlags::complete(TrainingOptions& o) const {
+  for (const char* what : {"parameters", "gradients", "optimizer"})
+    if (places_of(what) > 1)
+      usage_error(fmt::format("two places for {}", what), fmt::format("place = {}", join(places_, ",")),
+                  fmt::format("give one of them: --place {}=file", what));
+  if (places_any("=host") && places_any("=file"))
+    usage_error("tensors are offloaded to the host or to a file, not to both", fmt::format("place = {}", join(places_, ",")),
+                "name one of host and file");
   o.offload = {is_away("parameters"), is_away("gradients"), is_away("optimizer"), folder_, window_bytes_ / 4096 * 1024};
   o.offload.to_host = places_any("=host");
   o.update = update_time_named(update_);
 }
 
-std::string OffloadFlags::check(bool on_device) const {
-  if (places_any("=host") && places_any("=file"))
-    usage_error("tensors are offloaded to the host or to a file, not to both", "--place " + join(places_, ","),
-                "name one of host and file");
-  if (places_any("=host") && !on_device)
-    usage_error("without a GPU, tensors are on the host already", "--place " + join(places_, ",") + " with --device cpu",
+std::string OffloadFlags::check(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here) const {
+  if (options.offload.to_host && !options.device)
+    usage_error("without a GPU, tensors are on the host already", "--place …=host with --device cpu",
                 "use --place …=file, or --device cuda");
-  if (!places_any("=file")) return "";
+  if (!options.offload.any() || options.offload.to_host) return "";
   const FileTier tier(folder_);
+  const std::int64_t needed = least_in_file(options, layout, ranks_here), free = tier.free_bytes();
+  if (free >= 0 && free < needed)
+    usage_error("the folder for offloaded tensors has too little room",
+                fmt::format("{}: {} free, {} needed by {} of this host", folder_, human_bytes(free), human_bytes(needed),
+                            ranks_here == 1 ? "a rank" : fmt::format("{} ranks", ranks_here)),
+                "make room, choose another --offload-folder, or offload less");
   if (!tier.in_memory()) return "";
   return fmt::format("{} is on tmpfs, which is memory too: nothing is gained by offloading there", folder_);
 }

@@ -16,11 +16,13 @@ class OffloadFlags {
  public:
   void declare(Options& options);
   void complete(TrainingOptions& options) const;
-  // Throws a usage error if the folder cannot be used. Returns a warning, or "".
-  std::string check(bool on_device) const;
+  // Throws a usage error if the folder cannot be used, or is too small for these ranks of this host, of which it is known
+  // only how many there are. Returns a warning, or "".
+  std::string check(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here) const;
 
  private:
   bool places_any(const std::string& where) const;  // where: "=file", "=host"
+  std::int64_t places_of(const std::string& what) const;  // how many different ones
   bool is_away(const std::string& what) const;
   std::vector<std::string> places_;
   std::string folder_ = ".";

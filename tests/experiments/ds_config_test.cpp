@@ -233,6 +233,16 @@ TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
                        "offload_optimizer": {"device": "nvme", "nvme_path": "/scratch", "buffer_count": 4})";
   CHECK(places(both) == std::tuple(true, false, true, std::string("/scratch")));
   CHECK(places(R"("offload_optimizer": {"device": "nvme"})") == std::tuple(false, false, true, std::string(".")));
+  const auto with_folder = [](const char* folder) {
+    return fmt::format(
+        R"({{"zero_optimization": {{"stage": 3, "offload_param": {{"device": "nvme", "nvme_path": "/scratch"}},
+                           "offload_optimizer": {{"device": "nvme", "nvme_path": "{}"}}}}}})",
+        folder);
+  };
+  CHECK(refused(with_folder("/scratch")) == "accepted");
+  CHECK_THAT(refused(with_folder("/other")),
+             says("one folder for offloaded tensors") && says("offload_param.nvme_path = /scratch, but") &&
+                 says("offload_optimizer.nvme_path = /other") && says("give both keys the same path"));
   CHECK(places(R"("offload_optimizer": {"device": "cpu"})") == std::tuple(false, false, false, std::string(".")));
 }
 

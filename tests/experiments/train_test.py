@@ -93,6 +93,68 @@ class Train(unittest.TestCase):
         self.refused(*place, "optimizer=file", "--offload-folder", "/nonexistent",
                      says=["cannot be used", "/nonexistent: No such file or directory"])
         self.refused(*place, "optimizer=file", "--memory-limit", "4M", says=["too little memory", "the limit is 4.0 MiB"])
+        self.refused(*place, "optimizer=file,optimizer=memory",
+                     says=["two places for optimizer", "place = optimizer=file,optimizer=memory", "--place optimizer=file"])
+
+    def test_a_limit_below_what_a_unit_needs_is_refused_before_mpi_starts(self):
+        everything = ["--place", "parameters=file,gradients=file,optimizer=file", "--offload-folder", self.folder]
+        result = ranks(2, chorale, "train", *tiny, "--run-dir", self.folder, "--layout", "dp2.z3", *everything,
+                       "--offload-window", "4K", "--memory-limit", "300K")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"error: a rank has too little memory for its .*\n  .*the limit is 300\.0 KiB\n  ")
+        self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+        self.assertNotIn("MPI_ABORT", result.stderr)
+
+    def with_mount(self, mount, *words):
+        """Trains with the optimizer's states in the folder `there`, after a command of the shell that mounts something."""
+        there = f"{self.folder}/there"
+        os.makedirs(there, exist_ok=True)
+        namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
+        if subprocess.run([*namespace, "true"], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        return start([*namespace, "bash", "-c", f'cd {there} && {mount} && exec "$@"', "mounted", os.path.abspath(chorale),
+                      "train", *tiny, "--train-iters", "1", "--run-dir", f"{self.folder}/runs", "--place", "optimizer=file",
+                      "--offload-folder", there, *words])
+
+    def test_a_folder_with_too_little_room_or_that_cannot_be_written_is_refused_before_mpi_starts(self):
+        for mount, says in (("mount -t tmpfs -o size=4M none .",
+                             ["the folder for offloaded tensors has too little room",
+                              "/there: 4.0 MiB free, 7.2 MiB needed by a rank of this host", "another --offload-folder"]),
+                            ("mount --bind . . && mount -o remount,bind,ro .",
+                             ["the folder for offloaded tensors cannot be used", "/there: Read-only file system",
+                              "--offload-folder"])):
+            with self.subTest(mount=mount):
+                result = self.with_mount(mount)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 3, result.stderr)
+                for part in says:
+                    self.assertIn(part, result.stderr)
+        self.assertEqual(os.listdir(f"{self.folder}/there"), [])
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can become somebody else")
+    def test_a_folder_that_belongs_to_somebody_else_is_refused(self):
+        os.chmod(self.folder, 0o755)
+        os.makedirs(f"{self.folder}/there")
+        os.makedirs(f"{self.folder}/runs")
+        os.chmod(f"{self.folder}/runs", 0o777)
+        result = start(["setpriv", "--reuid", "65534", "--clear-groups", os.path.abspath(chorale), "train", *tiny,
+                        "--run-dir", f"{self.folder}/runs", "--place", "optimizer=file",
+                        "--offload-folder", f"{self.folder}/there"])
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("the folder for offloaded tensors cannot be used", result.stderr)
+        self.assertIn("/there: Permission denied", result.stderr)
+
+    # ramfs refuses O_DIRECT, and cannot reserve space.
+    def test_a_folder_in_memory_is_warned_of_and_a_file_system_without_direct_access_is_used_through_its_cache(self):
+        for mount in ("mount -t tmpfs -o size=64M none .", "mount -t ramfs none ."):
+            with self.subTest(mount=mount):
+                result = self.with_mount(mount)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("/there is on tmpfs, which is memory too: nothing is gained", result.stderr)
+                self.assertRegex(result.stderr,
+                                 r"offload to a file in .*there, by .*: read .*, wrote .* on rank 0, as planned; with "
+                                 r"initial values and checkpoints the file read .* and wrote ")
+                self.assertIn(", buffered: read" if "ramfs" in mount else "buffered: read", result.stderr)
 
     def test_a_run_told_to_stop_saves_and_can_go_on(self):
         process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval",
