@@ -179,7 +179,7 @@ constexpr const char* refused_unless_off[][2] = {
     {"bf16.bf16_optimizer_states", ""},
     {"torch_autocast", "use bf16 or fp16"},
     {"amp", "use bf16 or fp16"},
-    {"zero_optimization.offload_param.max_in_cpu", "a rank has in memory what computes, and what comes next"},
+    {"zero_optimization.offload_param.max_in_cpu", "a rank holds only the units that compute, and the next ones"},
     {"zero_optimization.offload_optimizer.ratio", "all states are offloaded, or none"},
     {"zero_optimization.offload_optimizer.super_offload", ""},
     {"zero_optimization.cpu_offload", "use offload_optimizer"},

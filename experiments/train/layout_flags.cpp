@@ -114,14 +114,13 @@ void LayoutFlags::declare_layout(Options& o) {
       .one_of({"auto", "0", "1", "2", "3"})
       .alias("zero-stage");
   o.add("shard-size", shard_size_,
-        "ranks among which ZeRO shards, of all replicas and their context ranks: sets dp and rep, but not their product; 0: "
-        "from the layout")
+        "ranks among which ZeRO shards, of all replicas and their context ranks: sets dp and rep, but not their product; "
+        "0: from the layout")
       .range(0, 1e6)
       .only_where("zero 1, 2 or 3", [this] { return all() || asked().zero > 0 ? "" : "the ZeRO stage is 0"; });
   o.add("hpz", hpz_,
         "ranks of a host that together keep a copy of all parameters for the backward pass, of all replicas and their "
-        "context "
-        "ranks; ZeRO-3 shards among all (ZeRO++); 0: from the layout")
+        "context ranks; ZeRO-3 shards among all (ZeRO++); 0: from the layout")
       .range(0, 1e6)
       .only_where("zero 3",
                   [this] { return all() || asked().zero == 3 ? "" : fmt::format("the ZeRO stage is {}", asked().zero); });

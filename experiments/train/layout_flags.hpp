@@ -50,9 +50,8 @@ class LayoutFlags {
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
   const Options* options_ = nullptr;             // the declared options, which know the source of each value
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
-  std::array<std::int64_t, most_axes> sizes_{};  // by row of the axis table; 0: from the layout word
-  // 0: from the layout word
-  std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;
+  std::array<std::int64_t, most_axes> sizes_{};         // by row of the axis table; 0: from the layout word
+  std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each 0: from the layout word
   bool takes_all_ = false;
   std::string dispatch_ = "plain", combine_ = "overlapped";
   ContextOptions context_;

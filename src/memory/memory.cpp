@@ -1,6 +1,7 @@
 #include "src/memory/memory.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
