@@ -21,7 +21,7 @@ MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layou
   return {};
 }
 
-std::vector<OffloadOptions> more_in_file(const OffloadOptions& now, const Layout& layout) {
+std::vector<OffloadOptions> more_in_tier(const OffloadOptions& now, const Layout& layout) {
   std::vector<OffloadOptions> all;
   OffloadOptions more = now;
   const auto add = [&](bool OffloadOptions::*what, int zero) {

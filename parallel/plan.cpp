@@ -168,7 +168,9 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
   const bool can_remake = asked.remake != Remake::full, can_divide = asked.micro_batch > 1;
   if (can_remake) attempt({remake}, layout, Remake::full, asked.micro_batch, asked.offload);
   if (can_divide) attempt({micro_batch}, layout, asked.remake, 1, asked.offload);
-  const std::vector<OffloadOptions> more = more_in_file(asked.offload, layout);
+  OffloadOptions now = asked.offload;
+  if (asked.device) now.to_host = true;
+  const std::vector<OffloadOptions> more = more_in_tier(now, layout);
   for (const OffloadOptions& offload : more)
     if (attempt({words_of(offload)}, layout, asked.remake, asked.micro_batch, offload)) break;
   std::vector<std::string> both;
@@ -184,7 +186,7 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
   if (!more.empty()) last(layout, more.back(), {});
   Layout sharded = layout;
   sharded.zero = 3;
-  if (layout.zero < 3 && fits(sharded, limits)) last(sharded, more_in_file(asked.offload, sharded).back(), {"--zero 3"});
+  if (layout.zero < 3 && fits(sharded, limits)) last(sharded, more_in_tier(now, sharded).back(), {"--zero 3"});
   return flags;
 }
 

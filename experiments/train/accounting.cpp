@@ -7,6 +7,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
+#include "src/tier/file_tier.hpp"
 
 namespace chorale::train {
 namespace {
