@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layers/expert_exchange.hpp"
+#include "layers/kept_inputs.hpp"
 #include "layers/parameter.hpp"
 #include "layers/sequence_rows.hpp"
 #include "layers/shard_boundary.hpp"
@@ -57,7 +58,8 @@ struct Context {
   const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks for other layers
   const std::vector<TokenCut>* cuts = nullptr;             // how these ranks divide each sample; null: all samples alike
 
-  Tape* tape = nullptr;  // null: no backward pass follows
+  Tape* tape = nullptr;               // null: no backward pass follows
+  KeptInputs* kept_inputs = nullptr;  // where recomputation keeps inputs of blocks; null: on the tape
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
   // pass of a training step.
   ChoiceCounts* choices = nullptr;

@@ -5,7 +5,10 @@
 namespace chorale {
 
 Tensor Recompute::forward(const Tensor& x, Context& context) {
-  if (context.tape) context.tape->keep(context.boundary->part(x, context));
+  if (context.tape) {
+    const Tensor part = context.boundary->part(x, context);
+    context.kept_inputs ? context.kept_inputs->keep(part) : context.tape->keep(part);
+  }
   Tape* const tape = std::exchange(context.tape, nullptr);
   const Tensor y = inner_->forward(x, context);
   context.tape = tape;
@@ -13,7 +16,8 @@ Tensor Recompute::forward(const Tensor& x, Context& context) {
 }
 
 Tensor Recompute::backward(const Tensor& dy, Context& context) {
-  const Tensor x = context.boundary->restored(context.tape->take(), context);
+  const Tensor part = context.kept_inputs ? context.kept_inputs->take() : context.tape->take();
+  const Tensor x = context.boundary->restored(part, context);
   Tape again;
   Tape* const tape = std::exchange(context.tape, &again);
   ChoiceCounts* const choices = std::exchange(context.choices, nullptr);  // the first pass has counted them

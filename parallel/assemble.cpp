@@ -40,6 +40,9 @@ void check(const TrainingOptions& o, const Layout& layout) {
                                         : "leave out --no-master-weights: this type has no master copies anyway");
   if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
+  if (o.offload.activations && o.remake != Remake::full)
+    usage_error("only the inputs of blocks that full recomputation keeps can be offloaded", "recompute is not full",
+                "give --recompute full, or leave out activations=file");
   if (o.offload.any() && o.device && !o.offload.to_host)
     usage_error("a GPU offloads to the host, not to a file", "--place …=file with --device cuda",
                 "use --place …=host, or --device cpu");

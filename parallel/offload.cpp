@@ -40,6 +40,7 @@ std::string words_of(const OffloadOptions& options) {
   if (options.parameters) places.push_back("parameters" + where);
   if (options.gradients) places.push_back("gradients" + where);
   if (options.optimizer) places.push_back("optimizer" + where);
+  if (options.activations) places.push_back("activations" + where);
   return "--place " + join(places, ",");
 }
 

@@ -4,6 +4,7 @@
 //   values       a unit's shard is read while the unit before computes               parallel/zero.cpp
 //   gradients    a shard is written while the next unit computes, read for the norm  parallel/zero.cpp, training.cpp
 //   optimizer    window by window: read, update, write                               layers/optimizer.cpp
+//   activations  inputs of blocks, which full recomputation keeps                    layers/kept_inputs.cpp
 //
 // On a GPU the tier is the host's memory (ZeRO-Offload, Ren et al. 2021), pinned, and the host computes the update: the
 // optimizer's states never move. Gradients go down to the host, where the norm is computed, and new values go up.
@@ -15,6 +16,7 @@
 //   values       12Ψ: forward, backward, update         4Ψ
 //   gradients    8Ψ: norm, update                       4Ψ
 //   optimizer    8Ψ, with 16-bit values 12Ψ             as many
+//   activations  e·b·s·h for each block                 as many: b·s tokens of h elements of e bytes
 //
 // Not in these sums: gradients summed along rep, or of a tied table across stages, are read and written once more, and the
 // values of a tied table are read twice more.
@@ -33,8 +35,9 @@ struct OffloadOptions {
   bool parameters = false, gradients = false, optimizer = false;  // which of them live in the tier
   std::string folder = ".";                                       // of the file
   std::int64_t window_elements = 1 << 20;                         // of each tensor that an update brings to memory at once
-  bool to_host = false;  // the tier is the host's memory, for a GPU; else it is a file
-  bool any() const { return parameters || gradients || optimizer; }
+  bool to_host = false;      // the tier is the host's memory, for a GPU; else it is a file
+  bool activations = false;  // which full recomputation keeps
+  bool any() const { return parameters || gradients || optimizer || activations; }
 };
 
 // Whether the layout keeps shards that can live in a file.

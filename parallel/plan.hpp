@@ -38,7 +38,7 @@ struct RankPlan {
   // `peak`.
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
-  std::array<std::int64_t, categories> offloaded{};  // bytes in a slow tier, by category
+  std::array<std::int64_t, categories> offloaded{};  // the most bytes in a slow tier, by category
   TierTraffic tier_passes, tier_updates;             // what moves between the tier and memory
   // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. The flops of work
   // that all tensor-parallel ranks repeat are divided among these ranks. So the flops of all ranks add up to the model's

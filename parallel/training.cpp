@@ -140,6 +140,8 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
   choices_.clear();
   return run_samples(read, samples_, options_.global_batch, schedule_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
+    if (options_.offload.activations)
+      batch.context.kept_inputs = &batch.kept_inputs.emplace(memory_, *tier_, buckets_->traffic());
     batch.context.choices = &choices_;
     batch.context.loss_scale = options_.scaler.scale;
     prepare(batch);
@@ -325,6 +327,8 @@ Keeps Training::declared() {
   one.sequences = sequences_.get();
   one.balance = &balance_;
   one.tape = &tape;
+  std::optional<KeptInputs> kept_inputs;
+  if (options_.offload.activations) one.kept_inputs = &kept_inputs.emplace(memory_, *tier_, buckets_->traffic());
   one.attention = attention_.get();
   one.tokens = {.sequence = options_.shape.sequence, .tokens = tokens_here()};
   return stage_.chunks()[0].keeps(options_.micro_batch * tokens_here(), one);

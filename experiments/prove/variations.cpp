@@ -87,11 +87,15 @@ std::vector<Variation> of_recomputing() {
       {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
   std::vector<Variation> all;
   for (const auto& [name, remake] : ways)
-    all.push_back(always(fmt::format("recompute {}", name), [remake = remake](Case& row) { row.options.remake = remake; }));
+    all.push_back({fmt::format("recompute {}", name), [remake = remake](Case& row) {
+                     row.options.remake = remake;
+                     return remake == Remake::full || !row.options.offload.activations;
+                   }});
   return all;
 }
 
-// Each kind of shard in a file, and all that the layout has. Windows are so small that an update has several.
+// Each kind of shard in a file, all that the layout has, and the inputs of blocks that full recomputation keeps. Windows are
+// so small that an update has several.
 std::vector<Variation> of_places() {
   std::vector<Variation> all;
   for (const auto& [name, parameters, gradients, optimizer] : {std::tuple{"parameters", true, false, false},
@@ -102,6 +106,10 @@ std::vector<Variation> of_places() {
                      row.options.offload = {parameters, gradients, optimizer, std::filesystem::temp_directory_path(), 1024};
                      return !misfit_of_offload(row.options.offload, row.layout);
                    }});
+  all.push_back(always("activations in a file, full recomputation", [](Case& row) {
+    row.options.offload = {.folder = std::filesystem::temp_directory_path(), .activations = true};
+    row.options.remake = Remake::full;
+  }));
   return all;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<std::string> all_places() {
   std::vector<std::string> all;
-  for (const char* what : {"parameters", "gradients", "optimizer"})
+  for (const char* what : {"parameters", "gradients", "optimizer", "activations"})
     for (const char* where : {"memory", "host", "file"}) all.push_back(fmt::format("{}={}", what, where));
   return all;
 }
@@ -70,7 +70,7 @@ bool OffloadFlags::is_away(const std::string& what) const {
 }
 
 void OffloadFlags::complete(TrainingOptions& o) const {
-  for (const char* what : {"parameters", "gradients", "optimizer"})
+  for (const char* what : {"parameters", "gradients", "optimizer", "activations"})
     if (places_of(what) > 1)
       usage_error(fmt::format("two places for {}", what), fmt::format("place = {}", join(places_, ",")),
                   fmt::format("give one of them: --place {}=file", what));
@@ -78,6 +78,7 @@ void OffloadFlags::complete(TrainingOptions& o) const {
     usage_error("tensors are offloaded to the host or to a file, not to both", fmt::format("place = {}", join(places_, ",")),
                 "name one of host and file");
   o.offload = {is_away("parameters"), is_away("gradients"), is_away("optimizer"), folder_, window_bytes_ / 4096 * 1024};
+  o.offload.activations = is_away("activations");
   o.offload.to_host = places_any("=host");
   o.update = update_time_named(update_);
 }

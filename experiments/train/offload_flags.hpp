@@ -1,8 +1,9 @@
-// `--place`: which shards of the model live in a file instead of memory (parallel/offload.hpp). `--update`: when they are
-// updated (parallel/updates.hpp).
+// `--place`: which shards of the model, and which activations, live in a file instead of memory (parallel/offload.hpp).
+// `--update`: when shards are updated (parallel/updates.hpp).
 //
 //   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
 //   --place parameters=file,optimizer=file,gradients=file --offload-folder /scratch
+//   --place activations=file --recompute full
 #pragma once
 #include <string>
 #include <vector>

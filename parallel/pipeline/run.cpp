@@ -29,6 +29,7 @@ class ScheduleRun {
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
     MicroBatch& mine = *flying_.at(key);
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
+    if (mine.kept_inputs && action.kind == Pass::backward) mine.kept_inputs->read_ahead();
     Tensor message = receive(action, mine.context);
     const TimingEvent begun = record_event(mine.context.queue, clock_);
     const double exposed = axis_.time().until(begun.host).exposed;
@@ -36,6 +37,7 @@ class ScheduleRun {
     const TimingEvent done = record_event(mine.context.queue, clock_);
     times_.passages.push_back({action, begun, done, axis_.time().until(done.host).exposed - exposed});
     const bool goes_on = send(action, made);
+    if (mine.kept_inputs) mine.kept_inputs->finish_writes();
     if (action.kind == Pass::forward && action.chunk == 0)
       times_.activation_bytes =
           mine.context.memory.ledger().current(Category::activations) - held - (goes_on ? made.bytes() : 0);
@@ -58,6 +60,7 @@ class ScheduleRun {
     const Tensor dx = layers.backward(message, context);
     context.put_off = nullptr;
     require(mine.tape.empty(), "the backward pass left something on the tape");
+    require(!mine.kept_inputs || mine.kept_inputs->empty(), "the backward pass left inputs of blocks in the slow tier");
     return dx;
   }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct MicroBatch {
   std::int64_t targets = 0;    // the number of targets that count
   Context context;
   Tape tape;
+  std::optional<KeptInputs> kept_inputs;                // in a slow tier; else they are on the tape
   std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass
 };
 

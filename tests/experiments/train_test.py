@@ -87,11 +87,24 @@ class Train(unittest.TestCase):
             self.assertEqual(memory["bytes"][-1, 0, :3].tolist(), [0, 0, 0])  # params, grads and optimizer
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("chorale")], [])
 
+    def test_a_run_with_its_activations_in_a_file_moves_what_is_planned(self):
+        words = ["--recompute", "full", "--train-iters", "3", "--micro-batch-size", "2", "--eval-interval", "2"]
+        plain = train(self.folder + "/plain", *words)
+        run = train(self.folder + "/offloaded", *words, "--place", "activations=file", "--offload-folder", self.folder)
+        self.assertEqual(weights(run, 3), weights(plain, 3))
+        with h5py.File(f"{run}/run.h5") as file:
+            memory = file["memory"]
+            activations = 3  # of the categories
+            for moved in ("read", "written"):
+                self.assertGreater(memory[f"tier_{moved}"][0, activations], 0)
+                self.assertEqual(memory[f"tier_{moved}"][:].tolist(), memory[f"tier_{moved}_predicted"][:].tolist())
+
     def test_what_cannot_be_offloaded_is_refused(self):
         place = ["train", *tiny, "--run-dir", self.folder, "--place"]
         self.refused(*place, "parameters=file", says=["parameters can be offloaded only", "try --zero 3"])
         self.refused(*place, "optimizer=file", "--offload-folder", "/nonexistent",
                      says=["cannot be used", "/nonexistent: No such file or directory"])
+        self.refused(*place, "activations=file", says=["only the inputs of blocks", "--recompute full"])
         self.refused(*place, "optimizer=file", "--memory-limit", "4M", says=["too little memory", "the limit is 4.0 MiB"])
         self.refused(*place, "optimizer=file,optimizer=memory",
                      says=["two places for optimizer", "place = optimizer=file,optimizer=memory", "--place optimizer=file"])

@@ -156,4 +156,17 @@ std::string on_thread_mesh(const Layout& layout, Body body, const std::vector<in
   });
 }
 
+// What rank 0 of a layout sees.
+inline Seen trained(const TrainingOptions& options, const Layout& layout) {
+  Seen seen;
+  const std::string trouble = on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+    const bool first = mesh.world().rank() == 0;
+    Seen mine = train(options, std::move(mesh), memory);
+    if (first) seen = std::move(mine);
+    return std::string();
+  });
+  CHECK(trouble == "");
+  return seen;
+}
+
 }  // namespace chorale::test

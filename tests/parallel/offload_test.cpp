@@ -23,18 +23,7 @@ OffloadOptions offload(const Places& places, const std::filesystem::path& folder
   return {places.parameters, places.gradients, places.optimizer, folder.string(), 1024};
 }
 
-// What rank 0 sees.
-test::Seen trained(const TrainingOptions& options, const Layout& layout) {
-  test::Seen seen;
-  const std::string trouble = test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
-    const bool first = mesh.world().rank() == 0;
-    test::Seen mine = test::train(options, std::move(mesh), memory);
-    if (first) seen = std::move(mine);
-    return std::string();
-  });
-  CHECK(trouble == "");
-  return seen;
-}
+using test::trained;
 
 TEST_CASE("offloading changes no bit, on any layout", "[threads]") {
   const test::TemporaryFolder folder;
