@@ -62,7 +62,7 @@ class Pretence {
   std::int64_t offloaded() const { return training_.tier_ledger().total(); }
 
  private:
-  // Phantom tensors have no storage, so they need no memory limit and no GPU. But offload to the host moves tensors of a GPU.
+  // Phantom tensors have no storage, so they need no memory limit and no GPU. With offload to the host they pretend one.
   static TrainingOptions unlimited(TrainingOptions options, Meter* meter) {
     return options.memory_limit = 0, options.device = nullptr, options.meter = meter, options;
   }

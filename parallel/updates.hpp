@@ -1,5 +1,5 @@
-// When the optimizer updates, and what it assumes. With the tokens of a batch, the loss scale and clipping, the gradients get
-// one factor. Only the totals of the whole batch tell whether they must be clipped, or have overflowed.
+// When the optimizer updates, and what it assumes. All gradients get one factor, from the tokens of the batch, the loss
+// scale and clipping. Only the totals of the whole batch tell whether they must be clipped, or have overflowed.
 //
 //   after         F F F B B B ‖g‖ U U U               the usual order
 //   overlapped    F F F B B B ‖g‖                     a bucket is updated once its sum is complete. Needs a known factor: no

@@ -22,7 +22,7 @@ class OffloadFlags {
   std::string check(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here) const;
 
  private:
-  bool places_any(const std::string& where) const;  // where: "=file", "=host"
+  bool places_any(const std::string& where) const;        // where: "=file", "=host"
   std::int64_t places_of(const std::string& what) const;  // how many different ones
   bool is_away(const std::string& what) const;
   std::vector<std::string> places_;
