@@ -64,6 +64,11 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");
+  const bool exact = o.numerics == "exact";
+  if (o.gradient_sums && (exact || o.compute == DType::f64))
+    usage_error(exact ? "in exact numerics, gradients are integers" : "with --dtype f64, gradients are f64",
+                fmt::format("grad-dtype is {}", name_of(*o.gradient_sums)),
+                fmt::format("leave out --grad-dtype, or use {}", exact ? "--numerics fast" : "--dtype f32"));
 }
 
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh) {
@@ -87,6 +92,7 @@ BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const N
           .bytes = o.bucket_bytes,
           .compute = o.compute,
           .gradient = numerics.gradient_type(o.compute),
+          .summed = o.gradient_sums.value_or(numerics.gradient_type(o.compute)),
           .queue = o.queue()};
 }
 

@@ -64,6 +64,7 @@ void Bucket::bind_values(Tensor whole) {
 
 void Bucket::bind_gradients(Tensor whole) {
   gradients = std::move(whole);
+  summed = gradients && gradients.dtype() != summed_type ? gradients.as(summed_type).narrow(0, count) : gradients;
   for (const Place& place : places) place.parameter->gradient = part_of(gradients, place);
 }
 
@@ -74,6 +75,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
   for (std::vector<ParameterPointer>& parameters : cut(units, options, layout)) {
     Bucket bucket;
     const auto [copied, stages] = key_of(*parameters.front(), layout);
+    bucket.summed_type = options.summed;
     bucket.cut_among = options.zero == 0 ? copied : copied & layout.sharded();
     bucket.group = &mesh.along(bucket.cut_among);
     Axis& others = mesh.along(copied & ~bucket.cut_among);
@@ -122,10 +124,10 @@ void Buckets::allocate(Bucket& bucket) {
     bucket.value_shard = bucket.values.narrow(first, length);
   }
   if (options_.gradients && options_.zero >= 2) {
-    bucket.gradient_shard = alone(options_.gradients_in, options_.gradient, Category::grads);
+    bucket.gradient_shard = alone(options_.gradients_in, options_.summed, Category::grads);
   } else if (options_.gradients) {
     bucket.bind_gradients(new_gradients(bucket));
-    bucket.gradient_shard = bucket.gradients.narrow(first, length);
+    bucket.gradient_shard = bucket.summed.narrow(first, length);
   }
   for (const Tensor& padded : {bucket.values, bucket.value_shard, bucket.gradient_shard})
     if (padded) clear(padded);
@@ -143,8 +145,21 @@ Tensor Buckets::new_gradients(const Bucket& bucket) {
   return gradients;
 }
 
+// A piece is rounded to a buffer and then copied to the place of gradients that have been rounded before.
+void Buckets::round(const Bucket& bucket) {
+  if (bucket.summed_type == options_.gradient) return;
+  const std::int64_t most = std::min<std::int64_t>(bucket.count, 1 << 16);
+  const Tensor buffer(memory_, {most}, bucket.summed_type, Category::workspace);
+  for (std::int64_t first = 0; first < bucket.count; first += most) {
+    const std::int64_t count = std::min(most, bucket.count - first);
+    const Slice piece = buffer.narrow(0, count).slice();
+    cast(bucket.gradients.narrow(first, count).slice(), piece, options_.queue);
+    cast(piece, bucket.summed.narrow(first, count).slice(), options_.queue);
+  }
+}
+
 Tensor Buckets::zeros(std::int64_t count) {
-  const Tensor zeros(memory_, {count}, options_.gradient, Category::grads);
+  const Tensor zeros(memory_, {count}, options_.summed, Category::grads);
   clear(zeros);
   return zeros;
 }
@@ -194,7 +209,7 @@ std::vector<Owned> Buckets::owned() const {
     const std::int64_t first = whole ? 0 : shard(bucket) * bucket.group->rank(),
                        count = whole ? bucket.count : shard(bucket);
     const Tensor &values = whole ? bucket.values : bucket.value_shard,
-                 &gradients = whole ? bucket.gradients : bucket.gradient_shard;
+                 &gradients = whole ? bucket.summed : bucket.gradient_shard;
     each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t within, std::int64_t n) {
       all.push_back({place.parameter, within, n, values.narrow(at - first, n),
                      gradients ? gradients.narrow(at - first, n) : Tensor(), values, gradients, at - first});

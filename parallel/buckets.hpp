@@ -22,6 +22,10 @@
 // buckets of values and its shards of the gradients; with ZeRO-3, its shards of values and gradients. After the
 // reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The other elements are not
 // used until the next step clears them.
+//
+// A rank's own gradients add up in f32. Before ranks sum them, they may be rounded to bf16, in place:
+//
+//   bucket   │ f32 ················│   round   │ bf16 ····│ unused ··│   the sums over ranks, and the shards, are bf16
 #pragma once
 #include <map>
 #include <vector>
@@ -61,6 +65,8 @@ struct Bucket {
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
   Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or separate storage
   Tensor near_shard;                   // this rank's shard among `near`, of the values in the newest forward pass
+  Tensor summed;                       // the whole gradients as ranks sum them: see Buckets::round
+  DType summed_type = DType::f32;
   // The number of gradients that are not ready yet. With ZeRO-0 and 1, it starts at parameters × micro-batches in each step;
   // with ZeRO-2 and 3, at parameters in each micro-batch.
   std::int64_t waits_for = 0;
@@ -76,6 +82,7 @@ struct BucketOptions {
   int zero = 0;
   std::int64_t bytes = 25 << 20;  // gradient bytes per bucket; ignored with ZeRO-2 and 3, whose buckets end with each unit
   DType compute = DType::f32, gradient = DType::f32;  // types of values and gradients
+  DType summed = DType::f32;                          // of sums of gradients over ranks, and of shards of gradients
   bool gradients = true;                              // false: allocates none, for generation
   Allocator* values_in = nullptr;                     // the slow tier of the shards of values; null: in memory
   Allocator* gradients_in = nullptr;                  // the same for gradients
@@ -114,10 +121,13 @@ class Buckets {
 
   Tensor new_values(const Bucket& bucket);                    // uninitialized storage for a whole bucket
   Tensor new_gradients(const Bucket& bucket);                 // zeros
-  Tensor zeros(std::int64_t count);                           // in the type of gradients
+  Tensor zeros(std::int64_t count);                           // in the type of sums
   void add_to_shard(const Tensor& sum, const Tensor& shard);  // which is in a slow tier
   // Whether a shard is in a slow tier.
   bool away(const Tensor& shard) const { return is_away(shard, memory_.device()); }
+  // Rounds the whole gradients of a bucket to the type in which ranks sum them, once, to nearest even. The results replace
+  // the first half of the gradients in memory; Bucket::summed is a view of them. Does nothing if both types are equal.
+  void round(const Bucket& bucket);
   // Memory for a copy of a shard that is in a slow tier.
   Staged staged(const Tensor& shard, Category category) { return {memory_, shard.count(), shard.dtype(), category}; }
   TierTraffic& traffic() { return traffic_; }

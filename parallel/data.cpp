@@ -26,13 +26,15 @@ class Naive final : public Reducer {
   void begin(std::int64_t) override {}
   void ready(const Parameter&) override {}
   void finish() override {
-    for (Bucket& bucket : buckets_.all())
+    for (Bucket& bucket : buckets_.all()) {
+      buckets_.round(bucket);
       for (const Bucket::Place& place : bucket.places) {
+        const Tensor gradient = bucket.summed.narrow(place.first, elements_of(place.parameter->local_shape()));
         for (const Bucket::Sum& sum : bucket.sums)
-          if (place.first >= sum.first && place.first < sum.first + sum.count)
-            sum.group->all_reduce(place.parameter->gradient);
-        bucket.group->all_reduce(place.parameter->gradient);
+          if (place.first >= sum.first && place.first < sum.first + sum.count) sum.group->all_reduce(gradient);
+        bucket.group->all_reduce(gradient);
       }
+    }
     add_after(buckets_);
   }
   void publish() override {}
@@ -52,9 +54,9 @@ class Bucketed final : public Reducer {
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
-    add_before(bucket);
-    under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.gradients, bucket.gradient_shard)
-                                              : bucket.group->start_all_reduce(bucket.gradients)});
+    add_before(buckets_, bucket);
+    under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
+                                              : bucket.group->start_all_reduce(bucket.summed)});
     if (!buckets_.on_summed) return;
     for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front())
       buckets_.tell_summed(*under_way_.front().bucket);
@@ -85,8 +87,9 @@ class Bucketed final : public Reducer {
 
 }  // namespace
 
-void add_before(const Bucket& bucket) {
-  for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.gradients.narrow(sum.first, sum.count));
+void add_before(Buckets& buckets, const Bucket& bucket) {
+  buckets.round(bucket);
+  for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.summed.narrow(sum.first, sum.count));
 }
 
 void add_after(Buckets& buckets) {
@@ -94,7 +97,7 @@ void add_after(Buckets& buckets) {
     std::vector<Axis::Pending> under_way;
     for (const Bucket& bucket : buckets.all()) {
       Axis* const group = bucket.*over;
-      const Tensor& sums = buckets.options().zero == 0 ? bucket.gradients : bucket.gradient_shard;
+      const Tensor& sums = buckets.options().zero == 0 ? bucket.summed : bucket.gradient_shard;
       if (group && buckets.away(sums))
         buckets.in_memory(sums, Category::grads, Use::both, [&](const Tensor& here) { group->all_reduce(here); });
       else if (group)

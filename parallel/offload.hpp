@@ -20,6 +20,7 @@
 //
 // Not in these sums: gradients summed along rep, or of a tied table across stages, are read and written once more, and the
 // values of a tied table are read twice more.
+// Gradients that ranks sum in bf16 move half as many bytes.
 #pragma once
 #include <memory>
 #include <string>

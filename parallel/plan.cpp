@@ -112,7 +112,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   };
   const std::int64_t values = options.offload.parameters ? 0 : share(3),
                      gradients = options.offload.gradients ? 0 : share(2);
-  return (values + gradients) * static_cast<std::int64_t>(size_of(options.compute));
+  const std::int64_t value = size_of(options.compute);
+  return values * value + gradients * std::min(value, size_of(options.gradient_sums.value_or(options.compute)));
 }
 
 // At most 32 other layouts of the same number of ranks (there may be hundreds): first `asked` with higher ZeRO stages,

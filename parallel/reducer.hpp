@@ -21,9 +21,9 @@ std::unique_ptr<Reducer> naive_reducer(Buckets& buckets);     // data.cpp
 std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets);  // data.cpp; also ZeRO-1
 std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets);   // zero.cpp: ZeRO-2 and 3
 
-// Called before the sum over a bucket's group: sums the elements listed in Bucket::sums over the groups named there. These
-// are blocking all-reduces within the backward pass.
-void add_before(const Bucket& bucket);
+// Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
+// Bucket::sums over the groups named there. These are blocking all-reduces within the backward pass.
+void add_before(Buckets& buckets, const Bucket& bucket);
 // Called after the sums over the groups of all buckets: sums over Bucket::other_shards, then sums a tied table over the two
 // stages that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
 void add_after(Buckets& buckets);

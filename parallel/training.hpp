@@ -61,8 +61,11 @@ struct TrainingOptions {
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   OffloadOptions offload = {};           // what lives in a file
   UpdateTime update = UpdateTime::after;
-  BuildModel build = {};   // builds the model; empty: build_gpt
-  Meter* meter = nullptr;  // of a plan: learns the work of the kernels
+  BuildModel build = {};                 // builds the model; empty: build_gpt
+  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
+  // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
+  // Numerics::gradient_type before. Empty: in that type too.
+  std::optional<DType> gradient_sums = {};
 
   Queue queue() const {
     Queue queue = queue_on(device, threads);

@@ -27,10 +27,10 @@ class Sharded final : public Reducer {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
     bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
-    add_before(bucket);
+    add_before(buckets_, bucket);
     const std::int64_t length = bucket.count / bucket.group->size();
-    const Tensor sum = bucket.gradients.narrow(length * bucket.group->rank(), length);
-    bucket.group->reduce_scatter(bucket.gradients, sum);
+    const Tensor sum = bucket.summed.narrow(length * bucket.group->rank(), length);
+    bucket.group->reduce_scatter(bucket.summed, sum);
     const bool is_first = begun_.insert(&bucket).second, is_last = --bucket.micro_batches == 0;
     if (is_first) buckets_.open_shard(bucket);
     if (buckets_.away(bucket.gradient_shard))

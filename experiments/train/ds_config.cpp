@@ -18,6 +18,7 @@ bool opens_a_key(const std::string& path) {
 }
 
 bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }
+bool is_bf16(const Json& value) { return value == "bf16" || value == "bfloat16"; }
 std::string shown_value(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 class Translation {
@@ -37,6 +38,7 @@ class Translation {
     complete_schedule();
     complete_batch();
     require_decoupled_decay();
+    require_one_type_of_gradients();
     note_left_out();
     return std::move(result_);
   }
@@ -197,6 +199,16 @@ class Translation {
     if (is_auto(at("train_micro_batch_size_per_gpu"))) return;
     set("global-batch-size", "0", "train_micro_batch_size_per_gpu");
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
+  }
+
+  // Ranks sum gradients in the type in which ZeRO-2 and 3 keep shards of them.
+  void require_one_type_of_gradients() const {
+    const Json travels = at("communication_data_type"), adds = at("data_types.grad_accum_dtype");
+    const Json stage = at("zero_optimization.stage");
+    const bool widens = stage.is_number() && stage >= 2 && is_bf16(travels) && adds == "fp32";
+    if (widens || (travels == "fp32" && is_bf16(adds)))
+      refuse("data_types.grad_accum_dtype", adds,
+             fmt::format("{0} with communication_data_type {0}", widens ? "bf16" : "fp32"));
   }
 
   // Adam that adds the decay to the gradient is an update rule that chorale lacks. Without decay both rules are equal.

@@ -38,6 +38,7 @@ Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Tex
 Text shard_size(const Json& v) { return v.is_number_integer() && v > 0 ? Text(v.dump()) : minus_one(v); }
 Text hpz(const Json& v) { return v.is_number_integer() && v > 1 ? Text(v.dump()) : one(v); }
 Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
+Text gradient_type(const Json& v) { return v == "bf16" || v == "bfloat16" ? Text("bf16") : single(v); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
 // DeepSpeed gives the elements of a bucket, chorale the bytes. A gradient element has 4 bytes (8 in exact numerics and in
@@ -133,6 +134,11 @@ constexpr DsKey setting[] = {
      "DeepSpeed doubles the scale one good step later"},
     {"fp16.hysteresis", "", "2", true, "hysteresis", plain, number, ""},
 
+    {"communication_data_type", "", "null", false, "grad-dtype", gradient_type, "fp32 or bf16",
+     "if missing: f32, in DeepSpeed the type of the parameters"},
+    {"data_types.grad_accum_dtype", "", "null", false, "grad-dtype", gradient_type, "fp32 or bf16",
+     "fp32 needs communication_data_type fp32 with stages 2 and 3, bf16 needs bf16: shards have the type that travels"},
+
     {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "if missing: as in the layout"},
     {"zero_optimization.reduce_bucket_size", "", "500000000", false, "bucket-size", gradient_bytes, "a number of elements",
      "if missing: chorale's default, because results do not depend on it; no effect with stages 2 and 3"},
@@ -160,9 +166,8 @@ constexpr DsKey only[] = {
     {"sequence_parallel_size", "", "1", false, "", one, "1", "--sequence-parallel shards activations"},
     {"gradient_predivide_factor", "", "1.0", false, "", one, "1", ""},
     {"gradient_allreduce_op", "", "\"mean\"", false, "", mean, "mean", ""},
-    {"communication_data_type", "", "null", false, "", single, "fp32", "gradients travel in f32"},
-    {"seq_parallel_communication_data_type", "", "\"fp32\"", false, "", single, "fp32", "gradients travel in f32"},
-    {"data_types.grad_accum_dtype", "", "null", false, "", single, "fp32", "gradients are added up in f32"},
+    {"seq_parallel_communication_data_type", "", "\"fp32\"", false, "", single, "fp32",
+     "context ranks sum gradients in the type of communication_data_type"},
 };
 
 // Keys of features that chorale lacks, and what to use instead. They are refused unless they are off.

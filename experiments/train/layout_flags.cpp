@@ -164,6 +164,10 @@ void LayoutFlags::declare(Options& o) {
       .range(0, 1e15)
       .only_where("zero 0 or 1", at_most(1))
       .only_with("reducer", {"bucketed"});
+  o.add("grad-dtype", gradient_sums_,
+        "type in which ranks sum gradients and keep shards of them. A rank's own gradients add up in f32, and are then "
+        "rounded once. auto: f32 (f64 with --dtype f64, integers in exact numerics)")
+      .one_of({"auto", "f32", "bf16"});
   const auto divides_experts = [this] {
     return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts";
   };
@@ -288,6 +292,7 @@ void LayoutFlags::complete(TrainingOptions& options) const {
   options.context = context_;
   options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
+  if (gradient_sums_ != "auto") options.gradient_sums = dtype_named(gradient_sums_);
 }
 
 }  // namespace chorale::train

@@ -58,6 +58,7 @@ class LayoutFlags {
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;
+  std::string gradient_sums_ = "auto";
 };
 
 }  // namespace chorale::train

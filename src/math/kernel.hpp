@@ -46,6 +46,13 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
+// The same, and bf16: the type in which ranks may sum gradients and store them.
+template <class F>
+decltype(auto) with_summed_gradient_type(DType dtype, F&& f) {
+  if (dtype == DType::bf16) return f(Type<bf16>{});
+  return with_gradient_type(dtype, f);
+}
+
 // K sums at once over j in [0, count), where term(j) returns K addends. Element j is added to lane j % 32. At the end lane l
 // is added to lane l + 16, then the first 8 lanes to the next 8, and so on.
 template <std::size_t K, class Term>

@@ -15,7 +15,8 @@ namespace {
 // Fixed-point gradients have 63 bits, so they are scaled in double and then rounded to float.
 template <class Gradient>
 float scaled(Gradient gradient, double scale) {
-  if constexpr (std::same_as<Gradient, float>) return gradient * static_cast<float>(scale);
+  if constexpr (std::same_as<Gradient, float> || std::same_as<Gradient, bf16>)
+    return static_cast<float>(gradient) * static_cast<float>(scale);
   return static_cast<float>(static_cast<double>(gradient) * scale);
 }
 
@@ -150,7 +151,7 @@ void update(const Rule& rule, std::span<const UpdateRange> ranges, const Queue& 
   for (const UpdateRange& range : ranges) {
     Rule here = rule;
     if (!range.decays) here.step.decay = 0;
-    with_gradient_type(range.gradient.dtype, [&]<class G>(Type<G>) {
+    with_summed_gradient_type(range.gradient.dtype, [&]<class G>(Type<G>) {
       parallel_for(queue.threads, range.weights.count, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t at = first; at < last; at += piece) update_piece<G>(here, range, at, std::min(piece, last - at));
       });

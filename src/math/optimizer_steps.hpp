@@ -36,7 +36,7 @@ struct UpdateRange {
   // would lose small updates. `random` and the element's index in the whole tensor determine how an element is rounded.
   Slice weights;
   std::array<Slice, 2> moments = {};  // f32, or f64 for f64 weights
-  Slice gradient = {};  // f32, f64 or i64; multiplied by `scale` when read (1/tokens, clipping, the loss scale, …)
+  Slice gradient = {};  // f32, bf16, f64 or i64; multiplied by `scale` when read (1/tokens, clipping, loss scale, …)
   Slice value = {};     // optional 16-bit copy, which gets the new weights, rounded to nearest
   double scale = 1;
   bool decays = true;  // false: no weight decay

@@ -222,6 +222,27 @@ TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the 
   CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}}}", steps), 4), says("not a multiple of"));
 }
 
+TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them") {
+  const auto sums = [](const char* keys) {
+    TrainingOptions o;
+    Fields(fmt::format("{{{}}}", keys)).layout.complete(o);
+    return o.gradient_sums ? name_of(*o.gradient_sums) : "as they add up";
+  };
+  CHECK(sums("") == std::string("as they add up"));
+  CHECK(sums(R"("communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"})") ==
+        std::string("as they add up"));
+  CHECK(sums(R"("communication_data_type": "bf16")") == std::string("bf16"));
+  CHECK(sums(R"("data_types": {"grad_accum_dtype": "bfloat16"})") == std::string("bf16"));
+  CHECK(sums(R"("communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"},
+                "zero_optimization": {"stage": 1})") == std::string("bf16"));
+  CHECK_THAT(refused(R"({"communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"},
+                         "zero_optimization": {"stage": 2}})"),
+             says("grad_accum_dtype = \"fp32\"") && says("bf16 with communication_data_type bf16"));
+  CHECK_THAT(refused(R"({"communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "bf16"}})"),
+             says("fp32 with communication_data_type fp32"));
+  CHECK_THAT(refused(R"({"communication_data_type": "fp16"})"), says("fp32 or bf16"));
+}
+
 TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
   const auto places = [](const char* keys) {
     const Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));

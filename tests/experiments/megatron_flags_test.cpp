@@ -76,6 +76,10 @@ TEST_CASE("Megatron's flags that describe the model must agree with the model") 
   CHECK_THAT(refused({"--max-position-embeddings", "4096", "--seq-length", "2048"}),
              says("seq-length = 2048 (command line)"));
   CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("requires reducer = bucketed"));
+  CHECK_THAT(refused({"--accumulate-allreduce-grads-in-fp32", "--grad-dtype", "bf16"}),
+             says("requires grad-dtype other than bf16"));
+  CHECK(refused({"--accumulate-allreduce-grads-in-fp32", "--grad-dtype", "f32"}) == "accepted");
+  CHECK(Resolved({"--grad-reduce-in-bf16"})["grad-dtype"] == "bf16");
   CHECK_THAT(refused({"--cp-comm-type", "p2p"}), says("all_gather is accepted; use --context-scheme"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
   CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // Megatron-DeepSpeed's spelling

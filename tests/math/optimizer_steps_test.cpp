@@ -39,7 +39,7 @@ struct Weights {
 
 TEST_CASE("optimizer steps: the fast kernels give the reference's values, with the same bits however the tensors are cut") {
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const DType gradient : {DType::f32, DType::f64, DType::i64})
+    for (const DType gradient : {DType::f32, DType::f64, DType::i64, DType::bf16})
       for (const std::int64_t count : odd_sizes) {
         INFO(name_of(dtype) << " gradients " << name_of(gradient) << " " << count);
         const double scale = gradient == DType::i64 ? 0x1p-41 : 0.5;
@@ -92,12 +92,27 @@ TEST_CASE("optimizer steps: the first step of AdamW has the value computed by ha
   refused(bad);
   bad.moments[0] = desk.filled({3}, DType::f64, 0).slice();
   refused(bad);
-  bad = whole, bad.gradient = desk.filled({3}, DType::bf16, 0).slice();
+  bad = whole, bad.gradient = desk.filled({3}, DType::f16, 0).slice();
   refused(bad);
   bad = whole, bad.value = desk.filled({3}, DType::f32, 0).slice();
   refused(bad);
   bad = whole, bad.weights = desk.filled({3}, DType::f16, 0).slice();
   refused(bad);
+}
+
+TEST_CASE("optimizer steps: a bf16 gradient gives the bits of the f32 gradient with its value") {
+  constexpr std::int64_t count = 5003;
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Weights narrow(count, dtype, DType::bf16), wide(count, dtype, DType::bf16);
+    const Tensor g = wide.desk.random({count}, DType::f32);
+    cast(wide.g.slice(), g.slice(), {1});
+    wide.g = g;
+    adamw(adam, narrow.all(0.3), {1}), adamw(adam, wide.all(0.3), {1});
+    sgd(momentum, narrow.all(0.3), {2}), sgd(momentum, wide.all(0.3), {2});
+    CHECK(same_bits(narrow.w, wide.w));
+    CHECK(same_bits(narrow.m, wide.m));
+    CHECK(same_bits(narrow.v, wide.v));
+  }
 }
 
 TEST_CASE("optimizer steps: 16-bit values are rounded to nearest from their masters in the same pass") {

@@ -59,6 +59,17 @@ TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
       for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
 }
 
+TEST_CASE("measured calls and bytes equal the plan if ranks sum gradients in bf16", "[threads]") {
+  for (const int world : {1, 2, 4})
+    for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))
+      for (const char* algorithm : {"ring", "auto"}) {
+        PlanRequest request = request_for(layout, algorithm);
+        request.options.gradient_sums = DType::bf16;
+        if (layout.stages() == 1) request.options.micro_batch = std::max<std::int64_t>(request.options.micro_batch / 3, 1);
+        planned_is_measured(request);
+      }
+}
+
 // A sequence of 41 tokens has leaves of 4, the last of 1, so ranks have unequal numbers of tokens.
 TEST_CASE("measured calls and bytes of every scheme and cut of context parallelism equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())

@@ -21,8 +21,8 @@ constexpr int threads = 256, width = 4;  // elements per thread
 // Fixed-point gradients have 63 bits, so they are scaled in double and then rounded.
 template <class W, class Gradient>
 __device__ W scaled(Gradient gradient, double scale) {
-  if constexpr (std::is_same_v<Gradient, float> && std::is_same_v<W, float>)
-    return gradient * static_cast<float>(scale);
+  if constexpr ((std::is_same_v<Gradient, float> || std::is_same_v<Gradient, bf16>)&&std::is_same_v<W, float>)
+    return widened(gradient) * static_cast<float>(scale);
   else
     return static_cast<W>(static_cast<double>(gradient) * scale);
 }
@@ -155,7 +155,7 @@ void update_all(const Step& step, std::span<const UpdateRange> ranges, const Que
     std::vector<DeviceRange> here;
     while (here.size() < ranges.size() && alike(first, ranges[here.size()])) here.push_back(on_device(ranges[here.size()]));
     const auto run = [&]<class S>(Type<S>) {
-      with_gradient_type(first.gradient.dtype, [&]<class G>(Type<G>) {
+      with_summed_gradient_type(first.gradient.dtype, [&]<class G>(Type<G>) {
         const Rule<Statistic<S>> rule(step);
         each_list(std::span<const DeviceRange>(here), threads * width, [&](const auto& list, std::int64_t blocks) {
           launch(update_ranges<S, G, Rule<Statistic<S>>>, {blocks, threads}, queue, rule, list);

@@ -41,7 +41,7 @@ TEST_CASE("device: optimizers give the host's bits for any number of ranges", "[
   };
   constexpr std::int64_t count = 4099;
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-    for (const DType of_gradient : {DType::f32, DType::f64, DType::i64}) {
+    for (const DType of_gradient : {DType::f32, DType::f64, DType::i64, DType::bf16}) {
       INFO(name_of(dtype) << " from " << name_of(of_gradient));
       Desk desk;
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
