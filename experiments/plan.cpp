@@ -26,6 +26,7 @@
 #include "experiments/train/offload_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/context/context.hpp"
+#include "parallel/forecast/prefetch.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
@@ -81,9 +82,11 @@ class PlanCommand final : public Command {
     if (longest_sequence_) limits.shape.sequence = 1 << 20;  // the search finds lengths that fit
     require_fits(request_.layout, limits);
     assume();
-    if (!places_) return;
-    why_order_ = places_->place(request_);
-    places_->require_suited(request_);
+    if (places_) {
+      why_order_ = places_->place(request_);
+      places_->require_suited(request_);
+    }
+    settle_prefetch(request_);
   }
 
   int run(Session& session) override {
@@ -105,6 +108,7 @@ class PlanCommand final : public Command {
     }
     const TrainingOptions& o = request_.options;
     if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
+    if (format_ == "text" && !why_prefetch_.empty()) fmt::print("{}\n", why_prefetch_);
     if (format_ == "text") {
       const StepForecast forecast = forecast_step(request_);
       fmt::print(
@@ -197,6 +201,7 @@ class PlanCommand final : public Command {
       request_.layout = layout, request_.options = options_on(layout);
       PlanRequest request = request_;
       if (places_) places_->place(request);
+      settle_prefetch(request);
       if (!places_ || places_->suit(request)) candidates.push_back(plan::weigh(request));
     }
     if (candidates.empty())
@@ -219,6 +224,14 @@ class PlanCommand final : public Command {
                  memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
     fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
     return 0;
+  }
+
+  // Replaces "auto" for --prefetch-units.
+  void settle_prefetch(PlanRequest& request) {
+    if (!layout_flags_.leaves_prefetch_open()) return;
+    const PrefetchChoice choice = fewest_units_ahead(request);
+    request.options.prefetch_units = choice.units;
+    why_prefetch_ = choice.in_words();
   }
 
   // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
@@ -289,7 +302,7 @@ class PlanCommand final : public Command {
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
   PlanRequest request_;
-  std::string assumed_, why_order_;
+  std::string assumed_, why_order_, why_prefetch_;
 };
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "experiments/train/trace.hpp"
 #include "parallel/assemble.hpp"
 #include "parallel/context/context.hpp"
+#include "parallel/forecast/prefetch.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/state/checkpoint.hpp"
@@ -139,11 +140,13 @@ class Train final : public Command {
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "its share of the GPU's free memory is");
     device_.complete(options);
+    Mesh mesh = team.mesh();
+    const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     if (options.offload.any()) {  // so that blocks which are returned leave the process, and fewer are kept
       mallopt(M_MMAP_THRESHOLD, 1 << 20);
       team.hold_at_most(plan_rank(team.plans(options), session.runtime->rank()).peak_bytes);
     }
-    Training training(options, team.mesh(), team.memory(), session.clock);
+    Training training(options, std::move(mesh), team.memory(), session.clock);
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
     if (!load_hf_.empty()) {
       HostMemory host;
@@ -163,6 +166,7 @@ class Train final : public Command {
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder) announce(run, team, training, data);
     if (run.recorder && !why_order.empty()) run.log.info("{}", why_order);
+    if (run.recorder && !why_prefetch.empty()) run.log.info("{}", why_prefetch);
     if (const Option& backend = *session.options.find("backend");
         run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
       run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);
@@ -193,6 +197,14 @@ class Train final : public Command {
       run.log.info("recorded in {}", run.recorder->file().string());
     }
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
+  }
+
+  // Replaces "auto" for --prefetch-units by the choice of rank 0. Returns a line for the user on rank 0, or "".
+  std::string settle_prefetch(TrainingOptions& options, const train::Team& team, Axis& world) const {
+    if (!layout_flags_.leaves_prefetch_open()) return "";
+    const PrefetchChoice choice = world.rank() == 0 ? fewest_units_ahead(team.plans(options)) : PrefetchChoice{};
+    options.prefetch_units = exchange(world, choice.units)[0];
+    return choice.in_words();
   }
 
   void require_steps_left(const Checkpoint& checkpoint) const {

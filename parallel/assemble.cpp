@@ -93,6 +93,7 @@ BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const N
           .compute = o.compute,
           .gradient = numerics.gradient_type(o.compute),
           .summed = o.gradient_sums.value_or(numerics.gradient_type(o.compute)),
+          .prefetch_units = o.prefetch_units,
           .queue = o.queue()};
 }
 

@@ -87,6 +87,7 @@ struct BucketOptions {
   Allocator* values_in = nullptr;                     // the slow tier of the shards of values; null: in memory
   Allocator* gradients_in = nullptr;                  // the same for gradients
   std::int64_t window_elements = 1 << 20;             // of a shard in a slow tier that are in memory at once
+  std::int64_t prefetch_units = 1;                    // under ZeRO-3, how many units ahead values are gathered
   Queue queue = {};                                   // the device or threads that add gradients to a shard
 };
 

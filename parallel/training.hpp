@@ -63,6 +63,7 @@ struct TrainingOptions {
   UpdateTime update = UpdateTime::after;
   BuildModel build = {};                 // builds the model; empty: build_gpt
   Meter* meter = nullptr;                // of a plan: learns the work of the kernels
+  std::int64_t prefetch_units = 1;       // under ZeRO-3, how many units ahead values are gathered
   // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
   // Numerics::gradient_type before. Empty: in that type too.
   std::optional<DType> gradient_sums = {};

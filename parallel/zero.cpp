@@ -130,6 +130,16 @@ void ZeroUnit::fetch(Pass pass) {
   }
 }
 
+// All reads begin before the first fetch() waits for one of them.
+void ZeroUnit::prefetch(Pass pass) {
+  std::vector<ZeroUnit*> ahead;
+  const std::int64_t most = buckets_.options().prefetch_units;
+  for (ZeroUnit* unit = next(pass); unit && std::ssize(ahead) <= most; unit = unit->next(pass)) ahead.push_back(unit);
+  for (ZeroUnit* unit : ahead) unit->read(pass);
+  if (std::ssize(ahead) > most) ahead.pop_back();
+  for (ZeroUnit* unit : ahead) unit->fetch(pass);
+}
+
 void ZeroUnit::need(Pass pass) {
   fetch(pass);
   for (Part& part : mine_) {
@@ -154,8 +164,7 @@ void ZeroUnit::keep() {
 
 Tensor ZeroUnit::forward(const Tensor& x, Context& context) {
   need(Pass::forward);
-  if (after_) after_->fetch(Pass::forward);
-  if (after_ && after_->after_) after_->after_->read(Pass::forward);
+  prefetch(Pass::forward);
   const Tensor y = inner_->forward(x, context);
   if (context.tape) keep();  // a backward pass follows
   release();
@@ -164,8 +173,7 @@ Tensor ZeroUnit::forward(const Tensor& x, Context& context) {
 
 Tensor ZeroUnit::backward(const Tensor& dy, Context& context) {
   need(Pass::backward);
-  if (before_) before_->fetch(Pass::backward);
-  if (before_ && before_->before_) before_->before_->read(Pass::backward);
+  prefetch(Pass::backward);
   context.weight_gradient([this] {
     for (const Part& part : mine_)
       if (!part.bucket->gradients) part.bucket->bind_gradients(buckets_.new_gradients(*part.bucket));

@@ -6,7 +6,9 @@
 //   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
 //
-// The next unit's values are gathered while this unit computes. After the reduce-scatter, a rank adds the sum to its shard.
+// While a unit computes, the values of the next K units are gathered (BucketOptions::prefetch_units), and the shards of the
+// unit after them are read from a slow tier. Then 1 + K units have whole values. All ranks make these calls in the same
+// order, which depends on K. After the reduce-scatter, a rank adds the sum to its shard.
 //
 // With N ranks, Ψ parameters and ring algorithms, a rank sends (N−1)/N·Ψ elements in one gather or reduce-scatter of all
 // parameters. ZeRO-2 pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times
@@ -26,8 +28,7 @@ namespace chorale {
 class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
-  // Sets the units before and after this one in the forward pass. This unit prefetches the values of both. Null: there is
-  // none.
+  // Sets the units before and after this one in the forward pass. Null: there is none.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
   Tensor forward(const Tensor& x, Context& context) override;
@@ -38,10 +39,12 @@ class ZeroUnit final : public WrappingLayer {
   // These functions do nothing under ZeRO-2, because values are always whole there.
   void read(
       Pass pass);  // starts to read the unit's shards from a slow tier, unless they are in memory or that has been started
-  void fetch(Pass pass);  // starts to gather the unit's values, unless that has been started; waits for read()
-  void need(Pass pass);   // waits until the unit's values are gathered
-  void release();         // drops the unit's whole values
-  void keep();            // under hpz, copies this rank's secondary shards from the whole values
+  void fetch(Pass pass);     // starts to gather the unit's values, unless that has been started; waits for read()
+  void prefetch(Pass pass);  // fetches the next units, and reads the one after them
+  ZeroUnit* next(Pass pass) const { return pass == Pass::forward ? after_ : before_; }
+  void need(Pass pass);  // waits until the unit's values are gathered
+  void release();        // drops the unit's whole values
+  void keep();           // under hpz, copies this rank's secondary shards from the whole values
   static bool gathers_near(const Bucket& bucket, Pass pass) { return bucket.near && pass == Pass::backward; }
 
   struct Part {

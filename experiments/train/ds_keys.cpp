@@ -258,7 +258,7 @@ constexpr const char* without_effect[][3] = {
     {"zero_optimization.sub_group_size", "1000000000", "the optimizer updates a rank's whole shard at once"},
     {"zero_optimization.stage3_max_live_parameters", "1000000000", sharded},
     {"zero_optimization.stage3_max_reuse_distance", "1000000000", sharded},
-    {"zero_optimization.stage3_prefetch_bucket_size", "50000000", sharded},
+    {"zero_optimization.stage3_prefetch_bucket_size", "50000000", "--prefetch-units counts whole units"},
     {"zero_optimization.stage3_param_persistence_threshold", "100000", sharded},
     {"zero_optimization.stage3_model_persistence_threshold", "9223372036854775807", sharded},
     {"zero_optimization.stage3_module_granularity_threshold", "0", sharded},

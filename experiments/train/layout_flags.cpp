@@ -168,6 +168,12 @@ void LayoutFlags::declare(Options& o) {
         "type in which ranks sum gradients and keep shards of them. A rank's own gradients add up in f32, and are then "
         "rounded once. auto: f32 (f64 with --dtype f64, integers in exact numerics)")
       .one_of({"auto", "f32", "bf16"});
+  o.add("prefetch-units", prefetch_units_,
+        "units (layers) ahead whose values ZeRO-3 gathers, or reads from a file, while one computes; each needs memory. "
+        "auto: the fewest with which the machine file predicts the fastest step, 1 without its prices")
+      .one_of({"auto", "1", "2", "3", "4", "5", "6", "7", "8"})
+      .only_where("zero 3",
+                  [this] { return all() || asked().zero == 3 ? "" : fmt::format("the ZeRO stage is {}", asked().zero); });
   const auto divides_experts = [this] {
     return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts";
   };
@@ -292,6 +298,7 @@ void LayoutFlags::complete(TrainingOptions& options) const {
   options.context = context_;
   options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
+  if (prefetch_units_ != "auto") options.prefetch_units = std::stoll(prefetch_units_);
   if (gradient_sums_ != "auto") options.gradient_sums = dtype_named(gradient_sums_);
 }
 

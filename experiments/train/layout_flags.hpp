@@ -43,6 +43,7 @@ class LayoutFlags {
   ParallelChoice choice(std::int64_t world) const;
   ParallelChoice choice(LayoutLimits limits) const;  // the same; error messages name layouts within these limits
   void complete(TrainingOptions& options) const;     // sets reducer, bucket size, partition_activations
+  bool leaves_prefetch_open() const { return prefetch_units_ == "auto"; }
 
  private:
   bool counts(const std::string& flag, const std::string& part) const;
@@ -58,7 +59,7 @@ class LayoutFlags {
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;
-  std::string gradient_sums_ = "auto";
+  std::string gradient_sums_ = "auto", prefetch_units_ = "auto";
 };
 
 }  // namespace chorale::train

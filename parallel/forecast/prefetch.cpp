@@ -1,0 +1,36 @@
+#include "parallel/forecast/prefetch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parallel/forecast/step.hpp"
+
+namespace chorale {
+
+std::string PrefetchChoice::in_words() const {
+  return why.empty() ? "" : fmt::format("ZeRO-3 gathers {} unit{} ahead: {}", units, units > 1 ? "s" : "", why);
+}
+
+PrefetchChoice fewest_units_ahead(PlanRequest request) {
+  const Layout& layout = request.layout;
+  TrainingOptions& options = request.options;
+  if (layout.zero < 3) return {};
+  if (layout.zero_ranks() == 1) return {1, "one rank has all shards, so nothing is gathered"};
+  // Two micro-batches show both passes, also with the gathers of a pipeline's other micro-batches in between.
+  options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
+  std::vector<std::pair<std::int64_t, double>> times;
+  for (const std::int64_t units : {1, 2, 4, 8}) {
+    options.prefetch_units = units;
+    if (units > 1 && options.memory_limit > 0 && !has_room(layout, [&](const Layout&) { return options; })) break;
+    const StepForecast forecast = forecast_step(request);
+    if (!forecast) return {1, forecast.why_not};
+    times.emplace_back(units, forecast.time.seconds);
+  }
+  const auto seconds = [](const auto& pair) { return pair.second; };
+  const double fastest = std::ranges::min(times, {}, seconds).second;
+  const auto chosen = std::ranges::find_if(times, [&](const auto& pair) { return pair.second <= 1.01 * fastest; });
+  return {chosen->first, fmt::format("predicted to take {:.3f} of the time with 1", chosen->second / times.front().second)};
+}
+
+}  // namespace chorale
