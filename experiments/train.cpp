@@ -188,6 +188,8 @@ class Train final : public Command {
     }
     if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
     train::report_attention_balance(run, training);
+    if (const std::string free = records ? records->most_fragmented() : ""; !free.empty())
+      run.log.info("free memory after the last step, where it is most fragmented: {}", free);
     training.settle_update();
     const bool as_planned = accounting.settle(run, training);
     const std::vector<OtherWork> others = watch.finish(run.log);
@@ -283,7 +285,7 @@ class Train final : public Command {
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
       const double flops = rate * training.options().shape.flops_per_token();
       training.check_activations();
-      train::RankShare mine = train::share_of(result, training.ledger(), signals_->pending().has_value());
+      train::RankShare mine = train::share_of(result, training, signals_->pending().has_value());
       mine.faster_than_peak = flops > peak_.flops() && !peak_.measured_again();
       const std::vector<train::RankShare> shares = exchange(training.mesh().world(), mine);
       bool stop = std::ranges::any_of(shares, &train::RankShare::told_to_stop);

@@ -61,9 +61,9 @@ struct TrainingOptions {
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   OffloadOptions offload = {};           // what lives in a file
   UpdateTime update = UpdateTime::after;
-  BuildModel build = {};                 // builds the model; empty: build_gpt
-  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
-  std::int64_t prefetch_units = 1;       // under ZeRO-3, how many units ahead values are gathered
+  BuildModel build = {};            // builds the model; empty: build_gpt
+  Meter* meter = nullptr;           // of a plan: learns the work of the kernels
+  std::int64_t prefetch_units = 1;  // under ZeRO-3, how many units ahead values are gathered
   // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
   // Numerics::gradient_type before. Empty: in that type too.
   std::optional<DType> gradient_sums = {};
@@ -96,6 +96,7 @@ class Training {
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
+  KeptBlocks kept() const { return memory_.memory().kept(); }  // free memory of this rank
   const Ledger& tier_ledger() const { return tier_ledger_; }
   const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
   void settle_update() { updates_->settle(); }               // waits for a delayed update, before its states are used

@@ -45,6 +45,15 @@ double largest_peak(const Run& run) {
   return most;
 }
 
+double least_unfragmented(const Run& run) {
+  const std::vector<double> free = run.group("memory").numbers("free"),
+                            largest = run.group("memory").numbers("largest_free");
+  double least = absent;
+  for (std::size_t i = 0; i < std::min(free.size(), largest.size()); ++i)
+    if (free[i] > 0) least = std::fmin(least, largest[i] / free[i]);
+  return least;
+}
+
 double bytes_per_step(const Run& run) {
   const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
   std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records do not have it

@@ -1,7 +1,12 @@
 #include "experiments/train/records.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "src/base/text.hpp"
 
 namespace chorale::train {
 namespace {
@@ -37,8 +42,9 @@ std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
 
 }  // namespace
 
-RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop) {
-  RankShare share{.result = result, .most = ledger.total_peak(), .told_to_stop = told_to_stop};
+RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop) {
+  const Ledger& ledger = training.ledger();
+  RankShare share{.result = result, .most = ledger.total_peak(), .free = training.kept(), .told_to_stop = told_to_stop};
   for (std::size_t c = 0; c < categories; ++c) {
     share.bytes[c] = ledger.current(static_cast<Category>(c));
     share.peak[c] = ledger.peak(static_cast<Category>(c));
@@ -74,6 +80,7 @@ void Records::step(const StepResult& r, const ChoiceCounts& counts, double time,
     for (const Phase& p : phases) phase.phase_time.push_back(p.seconds ? share.result.*p.seconds : 0);
     memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
     memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
+    memory.free.push_back(share.free.bytes), memory.largest_free.push_back(share.free.largest);
     exposed += share.result.exposed, bubble += share.result.bubble;
     most = std::max(most, share.most);
   }
@@ -95,6 +102,7 @@ void Records::step(const StepResult& r, const ChoiceCounts& counts, double time,
                                     .dropped_share = drops_ ? counts.dropped_share() : NAN});
   recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
+  newest_ = std::move(memory);
   if (recorder_.due(r.step)) recorder_.flush();
 }
 
@@ -115,6 +123,18 @@ void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_las
 
 void Records::evaluation(std::int64_t step, double loss, std::int64_t tokens) {
   recorder_.append(eval_, EvalRow{step, loss, std::exp(loss), tokens});
+}
+
+std::string Records::most_fragmented() const {
+  const auto part = [&](std::size_t rank) {
+    return static_cast<double>(newest_.largest_free[rank]) / static_cast<double>(newest_.free[rank]);
+  };
+  std::optional<std::size_t> worst;
+  for (std::size_t rank = 0; rank < newest_.free.size(); ++rank)
+    if (newest_.free[rank] > 0 && (!worst || part(rank) < part(*worst))) worst = rank;
+  if (!worst) return "";
+  return fmt::format("{} in blocks of at most {} ({:.2f} of it), on rank {}", human_bytes(newest_.free[*worst]),
+                     human_bytes(newest_.largest_free[*worst]), part(*worst), *worst);
 }
 
 }  // namespace chorale::train

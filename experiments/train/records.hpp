@@ -2,6 +2,7 @@
 // /eval. A model with experts has /experts, with a row per interval of steps, because a row can have many thousand numbers.
 #pragma once
 #include <limits>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -65,11 +66,14 @@ struct PhaseRow {
 
 struct MemoryRow {
   std::int64_t step = 0;
-  std::vector<std::int64_t> bytes, peak;
+  std::vector<std::int64_t> bytes, peak, free, largest_free;
   static auto columns() {
     return std::tuple{column("step", &MemoryRow::step, "1", "training step"),
                       column("bytes", &MemoryRow::bytes, "byte", "bytes held after the step", {}, {"rank", "category"}),
-                      column("peak", &MemoryRow::peak, "byte", "peak of the bytes so far", {}, {"rank", "category"})};
+                      column("peak", &MemoryRow::peak, "byte", "peak of the bytes so far", {}, {"rank", "category"}),
+                      column("free", &MemoryRow::free, "byte",
+                             "free blocks that the rank keeps after the step, to use them again", {}, {"rank"}),
+                      column("largest_free", &MemoryRow::largest_free, "byte", "the largest of these blocks", {}, {"rank"})};
   }
 };
 
@@ -90,10 +94,11 @@ struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
   std::int64_t most = 0;                                       // peak bytes of all categories together
-  bool told_to_stop = false,                                   // the rank received a signal
+  KeptBlocks free = {};
+  bool told_to_stop = false,     // the rank received a signal
       faster_than_peak = false;  // the step's flops per second exceeded the measured peak of matrix products
 };
-RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
+RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop);
 
 // The tables of one run, on the rank that has the recorder.
 class Records {
@@ -104,13 +109,17 @@ class Records {
             const std::vector<RankShare>& shares);
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // of a model with experts, after step()
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
+  // The rank whose free memory is most fragmented after the newest step: "8.1 MiB in blocks of at most 2 MiB, on rank 3".
+  // "" if no rank keeps free blocks.
+  std::string most_fragmented() const;
 
  private:
   Recorder& recorder_;
   Table &train_, &eval_, &phases_, &memory_;
   Table* experts_ = nullptr;
   bool drops_;
-  ExpertsRow row_;  // of the steps since the last row of /experts
+  MemoryRow newest_;  // of /memory
+  ExpertsRow row_;    // of the steps since the last row of /experts
   std::int64_t interval_;
 };
 

@@ -31,6 +31,12 @@ enum class Category : std::uint8_t { params, grads, optimizer, activations, comm
 inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
 inline constexpr std::size_t categories = std::size(category_names);
 
+// Free blocks that a memory keeps to lend them again. Fragmentation is largest / bytes: 1 if all of it is one block. If it is
+// small, a large request may need fresh memory although as much is free.
+struct KeptBlocks {
+  std::int64_t bytes = 0, largest = 0;
+};
+
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -39,6 +45,8 @@ class Memory {
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; if it fails, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
   virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
+
+  virtual KeptBlocks kept() const { return {}; }
 
   // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
   // first waits for all earlier work and returns when the bytes have arrived. After either call the caller may reuse the

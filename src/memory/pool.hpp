@@ -3,6 +3,7 @@
 // step to step. So a block also serves requests that are up to an eighth smaller. And if the kept blocks take more than
 // twice the most bytes that were ever lent at once, all of them are returned.
 #pragma once
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -21,6 +22,7 @@ class Pool final : public Memory {
   void hold_at_most(std::int64_t bytes) { most_held_ = bytes; }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
+  KeptBlocks kept() const override { return {kept_bytes_, kept_.empty() ? 0 : std::prev(kept_.end())->first}; }
   // Does not count the kept blocks. Callers ask only after a failed take(), and a take() that fails has first returned all
   // kept blocks.
   std::int64_t free_bytes() const override { return from_.free_bytes(); }

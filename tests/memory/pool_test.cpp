@@ -62,6 +62,21 @@ TEST_CASE("a pool returns blocks of 0 bytes too") {
   CHECK(memory.blocks == 0);
 }
 
+TEST_CASE("a pool knows how fragmented its kept blocks are") {
+  HostMemory host;
+  Pool pool(host);
+  void* const places[] = {pool.take(3000), pool.take(1000), pool.take(500)};
+  CHECK((pool.kept().bytes == 0 && pool.kept().largest == 0));
+  pool.give_back(places[1], 1000);
+  CHECK((pool.kept().bytes == 1000 && pool.kept().largest == 1000));
+  pool.give_back(places[0], 3000);
+  pool.give_back(places[2], 500);
+  CHECK((pool.kept().bytes == 4500 && pool.kept().largest == 3000));
+  void* const again = pool.take(2900);
+  CHECK((pool.kept().bytes == 1500 && pool.kept().largest == 1000));
+  pool.give_back(again, 2900);
+}
+
 TEST_CASE("a pool does not pile up blocks when sizes change from step to step") {
   Counted memory;
   Pool pool(memory);

@@ -187,7 +187,7 @@ TEST_CASE("kept inputs come back in reverse order, whatever their sizes, and may
   Ledger here, there;
   Allocator memory(host, here), tier(file, there);
   TierTraffic traffic;
-  const std::int64_t sizes[] = {1, 1023, 1024, 5000, 1 << 20, 3};
+  const std::int64_t sizes[] = {1, 1023, 1024, 5000, 3, 1 << 20};
   const auto filled = [&](std::int64_t count) {
     const Tensor x(memory, {count}, DType::f32, Category::workspace);
     for (std::int64_t i = 0; i < count; ++i) x.values<float>()[static_cast<std::size_t>(i)] = static_cast<float>(count + i);

@@ -14,11 +14,13 @@ namespace chorale::report {
 std::optional<Figure> memory(const RecordSet& records) {
   std::vector<RunByRank> runs;
   std::vector<std::string> categories;
+  double unfragmented = absent;
   for (const auto& same : records.labelled("memory")) {
     const MemoryUse use = memory_of(*same.front());
     if (use.peak.empty() || (!categories.empty() && use.categories != categories)) continue;
     categories = use.categories;
     runs.push_back({same.front()->label, use.peak, use.planned});
+    unfragmented = std::fmin(unfragmented, least_unfragmented(*same.front()));
   }
   if (runs.empty()) return {};
 
@@ -50,6 +52,9 @@ std::optional<Figure> memory(const RecordSet& records) {
             ? ", exactly as planned"
             : fmt::format("; no category differs from its plan by more than {:.2g} % of the rank's memory", 100 * furthest);
   figure.finding += ".";
+  if (!std::isnan(unfragmented))
+    figure.finding += fmt::format(" After a step, the largest free block has at least {} of a rank's free memory.",
+                                  quantity(unfragmented, Unit::percent, 2));
   figure.charts = draw(ByRank{"Peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
   return figure;
 }
