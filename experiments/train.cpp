@@ -190,7 +190,6 @@ class Train final : public Command {
     train::report_attention_balance(run, training);
     if (const std::string free = records ? records->most_fragmented() : ""; !free.empty())
       run.log.info("free memory after the last step, where it is most fragmented: {}", free);
-    training.settle_update();
     const bool as_planned = accounting.settle(run, training);
     const std::vector<OtherWork> others = watch.finish(run.log);
     if (run.recorder) {

@@ -14,7 +14,8 @@ double dropped_share(const Run& run);  // share of the choices of experts that a
 double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
 double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run
 
-// The largest free block of a rank over its free memory, after a step: the least of all steps and ranks. Absent in older records.
+// The largest free block of a rank over its free memory, after a step: the least of all steps and ranks. Older records have
+// none.
 double least_unfragmented(const Run& run);
 
 // By rank and category: the peak bytes, and the planned bytes (empty without a plan).

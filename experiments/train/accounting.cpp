@@ -162,7 +162,8 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
                    "planned peak of a step");
 }
 
-bool Accounting::settle(RunRecord& run, const Training& training) const {
+bool Accounting::settle(RunRecord& run, Training& training) const {
+  training.settle_update();  // which moves bytes, too
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   const std::vector<std::string> troubles = is_cut_ ? std::vector<std::string>() : troubles_in(ranks);

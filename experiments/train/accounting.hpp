@@ -26,7 +26,7 @@ class Accounting {
   void cut_evaluation() { is_cut_ = true; }  // a signal ended an evaluation early: no plan says what it sent
   // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,
   // on all ranks, whether all ranks sent what was planned.
-  bool settle(RunRecord& run, const Training& training) const;
+  bool settle(RunRecord& run, Training& training) const;
 
  private:
   RunPlan plan_;

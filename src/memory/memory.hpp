@@ -31,8 +31,8 @@ enum class Category : std::uint8_t { params, grads, optimizer, activations, comm
 inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
 inline constexpr std::size_t categories = std::size(category_names);
 
-// Free blocks that a memory keeps to lend them again. Fragmentation is largest / bytes: 1 if all of it is one block. If it is
-// small, a large request may need fresh memory although as much is free.
+// Free blocks that a memory keeps to lend them again. Fragmentation is largest / bytes: 1 if all of it is one block. If it
+// is small, a large request may need fresh memory although as much is free.
 struct KeptBlocks {
   std::int64_t bytes = 0, largest = 0;
 };
