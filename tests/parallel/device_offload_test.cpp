@@ -96,7 +96,7 @@ TEST_CASE("device: the bytes between GPU and host are those of the formula and o
         CHECK((here.current(Category::optimizer) == 0 && host.current(Category::optimizer) > 0));
         for (std::size_t c = 0; c < categories; ++c) {
           INFO(category_names[c]);
-          CHECK(host.current(static_cast<Category>(c)) == plan.offloaded[c]);
+          CHECK(host.peak(static_cast<Category>(c)) == plan.offloaded[c]);
           if (static_cast<Category>(c) != Category::workspace) CHECK(here.peak(static_cast<Category>(c)) == plan.peak[c]);
         }
       }
