@@ -9,6 +9,7 @@
 // only after this rank has compared it with the call of rank r − 1. That costs no time, because the letter arrives before
 // the device finishes. Letters also tell why a rank gave up, and distribute a new communicator's id from the group's first
 // rank.
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -186,9 +187,13 @@ class NcclTransport final : public Transport {
   std::string about_memory_ = "registered with NCCL";
 };
 
+// Whether the plugin could find a device. Loading the plugin brings cuBLAS and NCCL to memory, 146 MB that stay there.
+bool devices_are_possible() { return std::getenv("CHORALE_CUDA_PLUGIN") || dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); }
+
 }  // namespace
 
 Availability probe_nccl() {
+  if (built("without_cuda").empty() && !devices_are_possible()) return {false, "no NVIDIA driver on this machine"};
   const DevicePlugin plugin;
   std::string why_none;
   const auto devices = cuda_devices(plugin, &why_none);
