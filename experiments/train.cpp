@@ -5,7 +5,6 @@
 //   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit for bit
 //   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout resumes any run
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -142,10 +141,7 @@ class Train final : public Command {
     device_.complete(options);
     Mesh mesh = team.mesh();
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
-    if (options.offload.any()) {  // so that blocks which are returned leave the process, and fewer are kept
-      mallopt(M_MMAP_THRESHOLD, 1 << 20);
-      team.hold_at_most(plan_rank(team.plans(options), session.runtime->rank()).peak_bytes);
-    }
+    const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
     if (!load_hf_.empty()) {
@@ -179,7 +175,7 @@ class Train final : public Command {
     if (run.recorder) train::record_forecast(run, team.plans(training.options()));
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder, training.options().shape, log_interval_);
-    train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
+    train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data), resident_before);
     if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, records, accounting);
     if (choice.layout.stages() > 1 && !training.account().events().empty()) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
 
@@ -144,14 +145,17 @@ std::string in_words(const Mesh& mesh) {
 
 }  // namespace
 
-Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples)
-    : plan_(plan_run(request, training.mesh().world().rank(), evaluation_samples)) {
+Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples,
+                       std::int64_t resident_before)
+    : plan_(plan_run(request, training.mesh().world().rank(), evaluation_samples)), resident_before_(resident_before) {
   const Mesh& mesh = training.mesh();
   clear_accounts(mesh);
   training.clear_tier_traffic();
   const AxisTable& axes = *mesh.layout().axes;
   std::vector<std::int64_t> mine(mesh.place().begin(), mesh.place().begin() + static_cast<std::ptrdiff_t>(axes.size()));
   mine.insert(mine.end(), plan_.step.peak.begin(), plan_.step.peak.end());
+  mine.insert(mine.end(), plan_.step.offloaded.begin(), plan_.step.offloaded.end());
+  mine.push_back(plan_.step.peak_bytes);
   const Gathered ranks(mine, "", mesh);
   if (!run.recorder) return;
   Recorder& recorder = *run.recorder;
@@ -160,6 +164,25 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
       recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
   recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
                    "planned peak of a step");
+  if (training.tier())
+    recorder.numbers("memory", "tier_held", {"rank", "category"}, ranks.column(axes.size() + categories, categories), "byte",
+                     "planned bytes in the slow tier");
+  recorder.numbers("memory", "planned_total", {"rank"}, ranks.column(axes.size() + 2 * categories), "byte",
+                   "planned peak of a step, all categories together");
+}
+
+// What the kernel saw of each rank. With a slow tier, rank 0 says so, because memory is then what the run had to save.
+void Accounting::settle_memory(RunRecord& run, const Training& training) const {
+  const std::int64_t peak = resident_memory().peak_bytes;
+  const Gathered ranks({resident_before_, peak}, "", training.mesh());
+  if (!run.recorder) return;
+  run.recorder->numbers("memory", "resident_before", {"rank"}, ranks.column(0), "byte",
+                        "resident memory of the process before the model existed");
+  run.recorder->numbers("memory", "resident_peak", {"rank"}, ranks.column(1), "byte",
+                        "peak resident memory of the process at the end of the run");
+  if (training.tier())
+    run.log.info("resident memory of rank 0: {} before the model, peak {}; the plan's peak is {}",
+                 human_bytes(resident_before_), human_bytes(peak), human_bytes(plan_.step.peak_bytes));
 }
 
 bool Accounting::settle(RunRecord& run, Training& training) const {
@@ -167,6 +190,7 @@ bool Accounting::settle(RunRecord& run, Training& training) const {
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   const std::vector<std::string> troubles = is_cut_ ? std::vector<std::string>() : troubles_in(ranks);
+  settle_memory(run, training);
   const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_), is_cut_);
   if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);

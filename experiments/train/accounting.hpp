@@ -18,8 +18,10 @@ namespace chorale::train {
 
 class Accounting {
  public:
-  // Collective: every rank plans its own part. Rank 0 records each rank's mesh coordinates and planned peak memory.
-  Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples);
+  // Collective: every rank plans its own part. Rank 0 records each rank's mesh coordinates and planned memory.
+  // resident_before: resident bytes of this process before the model existed.
+  Accounting(RunRecord& run, Training& training, const PlanRequest& request, std::int64_t evaluation_samples,
+             std::int64_t resident_before);
 
   void stepped(const StepResult& result) { counts_.count(result); }
   void evaluated() { ++counts_.evaluations; }
@@ -29,7 +31,9 @@ class Accounting {
   bool settle(RunRecord& run, Training& training) const;
 
  private:
+  void settle_memory(RunRecord& run, const Training& training) const;
   RunPlan plan_;
+  std::int64_t resident_before_;
   RunCounts counts_;
   bool is_cut_ = false;
 };

@@ -1,8 +1,11 @@
 #include "experiments/train/team.hpp"
 
+#include <malloc.h>
+
 #include "parallel/context/context.hpp"
 #include "parallel/order.hpp"
 #include "parallel/placement.hpp"
+#include "src/base/host.hpp"
 
 namespace chorale::train {
 
@@ -35,6 +38,14 @@ Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& s
 }
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout); }
+
+std::int64_t Team::spare_memory_of(const TrainingOptions& options, int rank) {
+  if (options.offload.any()) {
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default, which grows with the blocks that are returned
+    pool_->hold_at_most(plan_rank(plans(options), rank).peak_bytes);
+  }
+  return resident_memory().bytes;
+}
 
 PlanRequest Team::plans(const TrainingOptions& options) const {
   PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};

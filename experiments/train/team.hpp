@@ -30,7 +30,9 @@ class Team {
 
   Mesh mesh() const;                   // collective: builds a new mesh with new groups
   Memory& memory() { return *pool_; }  // for the tensors of this rank
-  void hold_at_most(std::int64_t bytes) const { pool_->hold_at_most(bytes); }
+  // Before the model exists. With offload, blocks that are returned leave the process, and the pool keeps few. Returns the
+  // resident bytes of the process.
+  std::int64_t spare_memory_of(const TrainingOptions& options, int rank);
   const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
   PlanRequest plans(const TrainingOptions& options) const;           // a request to plan a run of this layout

@@ -157,6 +157,15 @@ std::vector<Limit> limits() {
   return all;
 }
 
+ResidentMemory resident_memory() {
+  const std::string status = contents_of("/proc/self/status").value_or("");  // "VmRSS:     43520 kB"
+  const auto in_bytes = [&](const std::string& name) {
+    const auto at = status.find(name);
+    return at == std::string::npos ? 0 : 1024 * std::stoll(status.substr(at + name.size()));
+  };
+  return {in_bytes("VmRSS:"), in_bytes("VmHWM:")};
+}
+
 std::int64_t memory_bytes() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 
 }  // namespace chorale

@@ -32,6 +32,11 @@ struct Limit {
 std::vector<Limit> limits();
 
 std::int64_t memory_bytes();
+// Resident memory of this process as the kernel counts it, libraries and shared memory included: now, and the most so far.
+struct ResidentMemory {
+  std::int64_t bytes = 0, peak_bytes = 0;
+};
+ResidentMemory resident_memory();
 std::int64_t last_level_cache_bytes();  // of the cache that CPU 0 uses; sysconf may report the sum over a socket's caches
 std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if HOME is not set either
 // Replaces a file atomically: writes a temporary file beside it, then renames that file. Creates the folder if needed.

@@ -33,4 +33,15 @@ TEST_CASE("a file is read whole, and a missing file or a folder is told from an 
   CHECK(!contents_of(""));
 }
 
+TEST_CASE("resident memory grows with pages that are written, and its peak remains") {
+  constexpr std::int64_t many = 64 << 20;
+  const ResidentMemory before = resident_memory();
+  CHECK((before.bytes > 0 && before.peak_bytes > 0));
+  {
+    const std::vector<char> pages(many, 'a');
+    CHECK(resident_memory().bytes > before.bytes + many / 2);
+  }
+  CHECK(resident_memory().peak_bytes > before.bytes + many / 2);
+}
+
 }  // namespace chorale
