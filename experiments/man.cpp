@@ -18,6 +18,8 @@ std::string plain(const std::string& text) {
       out += "\\e";
     else if (c == '-')
       out += "\\-";
+    else if (c == '|')
+      out += "|\\:";  // a line may break here: some options have many choices
     else
       out += c;
   return out;

@@ -36,6 +36,10 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       batch_totals_(memory_, options.numerics == "exact", choices_.words()),
       account_(mesh_, options.queue(), clock) {
   ledger_.add(Category::workspace, options.device_bytes);
+  if (options.contiguous_memory && memory.stores()) {
+    arena_.emplace(memory);
+    for (const Category category : {Category::activations, Category::grads}) memory_.take_from(*arena_, category);
+  }
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   if (tier_memory_) tier_.emplace(*tier_memory_, tier_ledger_);
@@ -151,6 +155,7 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
   account_.begin(result.step);
+  if (arena_) arena_->begin_step();
   const FileTier::Times before = tier_times();
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
@@ -192,6 +197,7 @@ StepResult Training::step(const ReadSamples& read) {
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
   account_.update_ends();
   result.updates = done.sweeps, result.taken_back = done.taken_back;
+  if (arena_) arena_->end_step();
   ++steps_;
   samples_ += options_.global_batch;
   const FileTier::Times after = tier_times();

@@ -32,6 +32,7 @@
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/memory/planned_arena.hpp"
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
@@ -54,6 +55,7 @@ struct TrainingOptions {
   std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
   std::string reducer = "bucketed";      // or "naive", which does not work with ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
+  bool contiguous_memory = false;        // activations and gradients that a step makes lie in one piece of memory
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   ExchangeOptions exchange = {};         // how rows travel to experts and back
   ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
@@ -96,7 +98,8 @@ class Training {
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
-  KeptBlocks kept() const { return memory_.memory().kept(); }  // free memory of this rank
+  KeptBlocks kept() const { return arena_ ? arena_->kept() : memory_.memory().kept(); }  // free memory of this rank
+  const std::optional<PlannedArena>& arena() const { return arena_; }                    // of --contiguous-memory
   const Ledger& tier_ledger() const { return tier_ledger_; }
   const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
   void settle_update() { updates_->settle(); }               // waits for a delayed update, before its states are used
@@ -162,6 +165,7 @@ class Training {
   Mesh mesh_;
   Clock& clock_;
   Ledger ledger_;
+  std::optional<PlannedArena> arena_;
   Allocator memory_;
   Ledger tier_ledger_;                   // of what lives in the file
   std::unique_ptr<Memory> tier_memory_;  // null: nothing does

@@ -127,6 +127,23 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   return troubles.empty();
 }
 
+// The piece of contiguous memory on each rank, and the requests that it served or left to other memory.
+void record_contiguous(RunRecord& run, const Training& training) {
+  if (!training.arena()) return;
+  const PlannedArena::Report mine = training.arena()->report();
+  const Gathered ranks({mine.bytes, mine.least, mine.served, mine.unplanned}, "", training.mesh());
+  if (!run.recorder) return;
+  const auto keep = [&](const char* name, std::size_t which, const char* units, const char* about) {
+    run.recorder->numbers("memory", name, {"rank"}, ranks.column(which), units, about);
+  };
+  keep("contiguous", 0, "byte", "the piece of memory for the activations and gradients that a step makes");
+  keep("contiguous_live", 1, "byte", "the most bytes of it that were used at once in the first step");
+  keep("contiguous_served", 2, "1", "requests of later steps that got the place planned for them");
+  keep("contiguous_unplanned", 3, "1", "requests of later steps that were served elsewhere, because they differed");
+  run.log.info("contiguous memory on rank 0: {}, of which {} are used at once; {} requests as planned, {} not",
+               human_bytes(mine.bytes), human_bytes(mine.least), mine.served, mine.unplanned);
+}
+
 // "3.1 MiB on rank 0: dp 2.0 MiB, tp 1.1 MiB, world 240 B"
 std::string in_words(const Mesh& mesh) {
   std::vector<std::string> parts;
@@ -191,6 +208,7 @@ bool Accounting::settle(RunRecord& run, Training& training) const {
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   const std::vector<std::string> troubles = is_cut_ ? std::vector<std::string>() : troubles_in(ranks);
   settle_memory(run, training);
+  record_contiguous(run, training);
   const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_), is_cut_);
   if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);

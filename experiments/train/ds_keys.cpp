@@ -153,6 +153,8 @@ constexpr DsKey setting[] = {
     {"zero_optimization.offload_optimizer.device", "", "\"none\"", false, "place", place_of_optimizer, "none, cpu or nvme",
      ""},
     {"zero_optimization.offload_optimizer.nvme_path", "", "null", false, "offload-folder", plain, "a folder", ""},
+    {"activation_checkpointing.contiguous_memory_optimization", "", "false", false, "contiguous-memory", plain, flag,
+     "gradients are in this memory too; no number_checkpoints is needed"},
     {"activation_checkpointing.partition_activations", "", "false", false, "partition-activations", plain, flag,
      "no effect without --recompute full and tensor ranks"},
 };
@@ -290,7 +292,6 @@ constexpr const char* without_effect[][3] = {
     {"zero_optimization.enable_sanity_checks", "false", engine},
     {"zero_allow_untested_optimizer", "false", "every optimizer here runs under ZeRO"},
     {"zero_force_ds_cpu_optimizer", "true", "the update is the same on all devices"},
-    {"activation_checkpointing.contiguous_memory_optimization", "false", engine},
     {"activation_checkpointing.number_checkpoints", "null", "--recompute full keeps the input of each block"},
     {"activation_checkpointing.synchronize_checkpoint_boundary", "false", engine},
     {"activation_checkpointing.profile", "false", records},

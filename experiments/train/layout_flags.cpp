@@ -202,6 +202,8 @@ void LayoutFlags::declare(Options& o) {
         "otherwise zigzag; auto: zigzag if there are enough blocks, else contiguous")
       .one_of(names_of_cuts())
       .only_where("cp", divides_tokens);
+  o.add("contiguous-memory", contiguous_memory_,
+        "places the activations and gradients that a step makes in one piece of memory, planned from the first step");
   o.add("partition-activations", partition_activations_,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
       .only_with("recompute", {"full"})
@@ -295,6 +297,7 @@ ParallelChoice LayoutFlags::choice(LayoutLimits limits) const {
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
+  options.contiguous_memory = contiguous_memory_;
   options.context = context_;
   options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;

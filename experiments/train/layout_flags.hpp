@@ -42,7 +42,7 @@ class LayoutFlags {
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
   ParallelChoice choice(LayoutLimits limits) const;  // the same; error messages name layouts within these limits
-  void complete(TrainingOptions& options) const;     // sets reducer, bucket size, partition_activations
+  void complete(TrainingOptions& options) const;     // sets reducer, bucket size, partition_activations and others
   bool leaves_prefetch_open() const { return prefetch_units_ == "auto"; }
 
  private:
@@ -56,7 +56,7 @@ class LayoutFlags {
   bool takes_all_ = false;
   std::string dispatch_ = "plain", combine_ = "overlapped";
   ContextOptions context_;
-  bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
+  bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false, contiguous_memory_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;
   std::string gradient_sums_ = "auto", prefetch_units_ = "auto";

@@ -67,7 +67,12 @@ class Buffer {
 class Allocator {
  public:
   Allocator(Memory& memory, Ledger& ledger) : memory_(memory), ledger_(ledger) {}
-  Buffer allocate(std::int64_t bytes, Category category) { return Buffer(memory_, ledger_, bytes, category); }
+  Buffer allocate(std::int64_t bytes, Category category) {
+    Memory* const other = others_[static_cast<std::size_t>(category)];
+    return Buffer(other ? *other : memory_, ledger_, bytes, category);
+  }
+  // From now on, bytes of this category are taken from another memory of the same device.
+  void take_from(Memory& other, Category category) { others_[static_cast<std::size_t>(category)] = &other; }
   Ledger& ledger() const { return ledger_; }
   Memory& memory() const { return memory_; }
   Device device() const { return memory_.device(); }
@@ -75,6 +80,7 @@ class Allocator {
  private:
   Memory& memory_;
   Ledger& ledger_;
+  std::array<Memory*, categories> others_{};  // null: memory_
 };
 
 }  // namespace chorale

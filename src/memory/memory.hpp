@@ -47,6 +47,7 @@ class Memory {
   virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
 
   virtual KeptBlocks kept() const { return {}; }
+  virtual void return_kept() noexcept {}  // returns them to where they came from
 
   // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
   // first waits for all earlier work and returns when the bytes have arrived. After either call the caller may reuse the

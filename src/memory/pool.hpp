@@ -7,39 +7,27 @@
 #include <map>
 #include <unordered_map>
 
-#include "src/memory/memory.hpp"
+#include "src/memory/memory_before.hpp"
 
 namespace chorale {
 
-class Pool final : public Memory {
+class Pool final : public MemoryBefore {
  public:
-  explicit Pool(Memory& from) : from_(from) {}
+  explicit Pool(Memory& from) : MemoryBefore(from) {}
   ~Pool() override;
-  Device device() const override { return from_.device(); }
-  bool stores() const override { return from_.stores(); }
   // Returns kept blocks so that lent and kept ones stay below this; lent blocks alone may exceed it. 0: no limit. For a rank
   // whose memory is scarce.
   void hold_at_most(std::int64_t bytes) { most_held_ = bytes; }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
   KeptBlocks kept() const override { return {kept_bytes_, kept_.empty() ? 0 : std::prev(kept_.end())->first}; }
-  // Does not count the kept blocks. Callers ask only after a failed take(), and a take() that fails has first returned all
-  // kept blocks.
-  std::int64_t free_bytes() const override { return from_.free_bytes(); }
-  void copy_in(void* to, const void* from_host, std::int64_t bytes) override { from_.copy_in(to, from_host, bytes); }
-  void copy_out(void* to_host, const void* from, std::int64_t bytes) override { from_.copy_out(to_host, from, bytes); }
-  void copy(void* to, const void* from, std::int64_t bytes) override { from_.copy(to, from, bytes); }
-  void clear(void* place, std::int64_t bytes) override { from_.clear(place, bytes); }
-  void pin(void* host, std::int64_t bytes) override { from_.pin(host, bytes); }
-  void release(void* host) noexcept override { from_.release(host); }
-  std::unique_ptr<AsyncCopy> async_copy() override { return from_.async_copy(); }
-  const DeviceKernels* kernels() const override { return from_.kernels(); }
+  void return_kept() noexcept override { empty(); }
+  // free_bytes() does not count the kept blocks. Callers ask only after a failed take(), which has first returned them.
 
  private:
   void* kept_for(std::int64_t bytes, std::int64_t& size);
   void return_kept_until(std::int64_t held) noexcept;
   void empty() noexcept { return_kept_until(-1); }  // blocks of 0 bytes too
-  Memory& from_;
   std::multimap<std::int64_t, void*> kept_;         // returned blocks, by size in bytes
   std::unordered_map<void*, std::int64_t> larger_;  // the sizes of lent blocks that are larger than requested
   std::int64_t kept_bytes_ = 0, lent_ = 0, most_lent_ = 0, most_held_ = 0;

@@ -99,6 +99,21 @@ class Train(unittest.TestCase):
                 self.assertGreater(memory[f"tier_{moved}"][0, activations], 0)
                 self.assertEqual(memory[f"tier_{moved}"][:].tolist(), memory[f"tier_{moved}_predicted"][:].tolist())
 
+    def test_contiguous_memory_leaves_no_holes_and_changes_no_bit(self):
+        words = ["--train-iters", "3", "--micro-batch-size", "2", "--recompute", "selective"]
+        plain = train(self.folder + "/plain", *words)
+        run = train(self.folder + "/contiguous", *words, "--contiguous-memory")
+        self.assertEqual(weights(run, 3), weights(plain, 3))
+        with h5py.File(f"{plain}/run.h5") as file:
+            free, largest = file["memory/free"][:, 0], file["memory/largest_free"][:, 0]
+            self.assertTrue((largest > 0).all() and (largest < free).all())
+        with h5py.File(f"{run}/run.h5") as file:
+            memory = file["memory"]
+            self.assertGreaterEqual(memory["largest_free"][-1, 0], memory["contiguous"][0])
+            self.assertGreaterEqual(memory["contiguous"][0], memory["contiguous_live"][0])
+            self.assertGreater(memory["contiguous_served"][0], 0)
+            self.assertEqual(memory["contiguous_unplanned"][0], 0)
+
     def test_what_cannot_be_offloaded_is_refused(self):
         place = ["train", *tiny, "--run-dir", self.folder, "--place"]
         self.refused(*place, "parameters=file", says=["parameters can be offloaded only", "try --zero 3"])

@@ -2,30 +2,10 @@
 #include "src/memory/pool.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/memory/counted.hpp"
 
 using namespace chorale;
-
-namespace {
-
-// Counts the blocks and bytes that it has lent.
-class Counted final : public Memory {
- public:
-  Device device() const override { return {}; }
-  void* take(std::int64_t bytes) override {
-    ++taken, ++blocks, held += bytes;
-    return host_.take(bytes);
-  }
-  void give_back(void* place, std::int64_t bytes) noexcept override {
-    --blocks, held -= bytes;
-    host_.give_back(place, bytes);
-  }
-  std::int64_t taken = 0, blocks = 0, held = 0;
-
- private:
-  HostMemory host_;
-};
-
-}  // namespace
+using chorale::test::Counted;
 
 TEST_CASE("a pool lends returned blocks again") {
   Counted memory;
