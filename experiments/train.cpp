@@ -91,6 +91,7 @@ class Train final : public Command {
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
+    offload_.compute_on_device(device_.asked());
     if (!load_hf_.empty()) flags_.shape_options().require_own_shape(shape_of_folder(load_hf_), load_hf_);
     if (!load_.empty())
       if (const auto model = shape_of_checkpoint(load_)) flags_.shape_options().require_shape(*model, load_);

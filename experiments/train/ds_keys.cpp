@@ -63,10 +63,9 @@ Text if_true(const Json& v, const char* text) { return v.is_boolean() ? Text(v =
 Text bf16(const Json& v) { return if_true(v, "bf16"); }
 Text f16(const Json& v) { return if_true(v, "f16"); }
 
-// On a CPU, "cpu" is the memory where tensors are anyway.
 Text place(const char* what, const Json& v) {
   if (v == "nvme") return fmt::format("{}=file", what);
-  return v == "cpu" || v == "none" ? Text(fmt::format("{}=memory", what)) : Text();
+  return v == "cpu" || v == "none" ? Text(fmt::format("{}={}", what, v == "cpu" ? "cpu" : "memory")) : Text();
 }
 Text place_of_parameters(const Json& v) { return place("parameters", v); }
 Text place_of_optimizer(const Json& v) { return place("optimizer", v); }
@@ -148,10 +147,11 @@ constexpr DsKey setting[] = {
      "-1: as in the layout; DeepSpeed has it with stage 3 only"},
     {"zero_optimization.zero_hpz_partition_size", "", "1", false, "hpz", hpz, "a number of ranks",
      "1: as in the layout; only with stage 3"},
-    {"zero_optimization.offload_param.device", "", "\"none\"", false, "place", place_of_parameters, "none, cpu or nvme", ""},
+    {"zero_optimization.offload_param.device", "", "\"none\"", false, "place", place_of_parameters, "none, cpu or nvme",
+     "cpu is the host for a GPU, and memory without one"},
     {"zero_optimization.offload_param.nvme_path", "", "null", false, "offload-folder", plain, "a folder", ""},
     {"zero_optimization.offload_optimizer.device", "", "\"none\"", false, "place", place_of_optimizer, "none, cpu or nvme",
-     ""},
+     "cpu is the host for a GPU, and memory without one"},
     {"zero_optimization.offload_optimizer.nvme_path", "", "null", false, "offload-folder", plain, "a folder", ""},
     {"activation_checkpointing.contiguous_memory_optimization", "", "false", false, "contiguous-memory", plain, flag,
      "gradients are in this memory too; no number_checkpoints is needed"},

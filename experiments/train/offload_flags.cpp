@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> all_places() {
   std::vector<std::string> all;
   for (const char* what : {"parameters", "gradients", "optimizer", "activations"})
-    for (const char* where : {"memory", "host", "file"}) all.push_back(fmt::format("{}={}", what, where));
+    for (const char* where : {"memory", "cpu", "host", "file"}) all.push_back(fmt::format("{}={}", what, where));
   return all;
 }
 
@@ -35,11 +35,11 @@ std::int64_t least_in_file(const TrainingOptions& options, const Layout& layout,
 void OffloadFlags::declare(Options& o) {
   o.section("offload");
   const auto anything = [this] {
-    return places_any("=file") ? "" : places_any("=host") ? "nothing is offloaded to a file" : "nothing is offloaded";
+    return places_any("=file") ? "" : to_host() ? "nothing is offloaded to a file" : "nothing is offloaded";
   };
   o.add("place", places_,
         "what lives in a file, such as optimizer=file, or for a GPU on the host, optimizer=host; it comes to "
-        "memory when it is needed")
+        "memory when it is needed; cpu: host for a GPU, else memory")
       .one_of(all_places());
   o.add("offload-folder", folder_, "folder of this file, on a local disk; the file has no name, so none is left behind")
       .words("DIR")
@@ -66,7 +66,9 @@ std::int64_t OffloadFlags::places_of(const std::string& what) const {
 }
 
 bool OffloadFlags::is_away(const std::string& what) const {
-  return std::ranges::any_of(places_, [&](const std::string& p) { return p == what + "=file" || p == what + "=host"; });
+  return std::ranges::any_of(places_, [&](const std::string& place) {
+    return place == what + "=file" || place == what + "=host" || (on_device_ && place == what + "=cpu");
+  });
 }
 
 void OffloadFlags::complete(TrainingOptions& o) const {
@@ -74,12 +76,12 @@ void OffloadFlags::complete(TrainingOptions& o) const {
     if (places_of(what) > 1)
       usage_error(fmt::format("two places for {}", what), fmt::format("place = {}", join(places_, ",")),
                   fmt::format("give one of them: --place {}=file", what));
-  if (places_any("=host") && places_any("=file"))
+  if (to_host() && places_any("=file"))
     usage_error("tensors are offloaded to the host or to a file, not to both", fmt::format("place = {}", join(places_, ",")),
                 "name one of host and file");
   o.offload = {is_away("parameters"), is_away("gradients"), is_away("optimizer"), folder_, window_bytes_ / 4096 * 1024};
   o.offload.activations = is_away("activations");
-  o.offload.to_host = places_any("=host");
+  o.offload.to_host = to_host();
   o.update = update_time_named(update_);
 }
 

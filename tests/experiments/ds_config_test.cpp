@@ -244,8 +244,9 @@ TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them")
 }
 
 TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
-  const auto places = [](const char* keys) {
-    const Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));
+  const auto places = [](const char* keys, bool on_device = false) {
+    Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));
+    f.offload.compute_on_device(on_device);
     TrainingOptions o;
     f.offload.complete(o);
     return std::tuple(o.offload.parameters, o.offload.gradients, o.offload.optimizer, o.offload.folder);
@@ -265,6 +266,7 @@ TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
              says("one folder for offloaded tensors") && says("offload_param.nvme_path = /scratch, but") &&
                  says("offload_optimizer.nvme_path = /other") && says("give both keys the same path"));
   CHECK(places(R"("offload_optimizer": {"device": "cpu"})") == std::tuple(false, false, false, std::string(".")));
+  CHECK(places(R"("offload_optimizer": {"device": "cpu"})", true) == std::tuple(false, false, true, std::string(".")));
 }
 
 TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named") {
