@@ -21,7 +21,7 @@ import tempfile
 import time
 
 # peak_rss counts shared pages that belong to other ranks. In peak_share each of n processes counts an n-th of a page of
-# shared memory; it is sampled every 20 ms.
+# shared memory; it is sampled ten times a second.
 Counts = collections.namedtuple("Counts", "status read_bytes write_bytes peak_rss peak_share")
 Seen = collections.namedtuple("Seen", "returncode stderr counts group_peaks")  # by rank
 launch = shlex.split(os.environ.get("MPIRUN", "mpirun --oversubscribe"))
@@ -114,13 +114,12 @@ def ranks(command, groups, folder=None, **environment):
 
 def memory_share(pid):
     try:
-        all_pages, shared = (dict(re.findall(r"(\w+):\s+(\d+) kB", read(f"/proc/{pid}/{file}")))
+        all_pages, kinds = (dict(re.findall(r"(\w+):\s+(\d+) kB", read(f"/proc/{pid}/{file}")))
                              for file in ("smaps_rollup", "status"))
     except OSError:  # it has just ended
         return 0
-    if "Pss_Shmem" not in all_pages or "RssShmem" not in shared:
-        return 0
-    return 1024 * (int(all_pages["Rss"]) - int(shared["RssShmem"]) + int(all_pages["Pss_Shmem"]))
+    parts = all_pages.get("Anonymous"), all_pages.get("Pss_Shmem"), kinds.get("RssFile")
+    return 1024 * sum(map(int, parts)) if all(parts) else 0
 
 
 def as_rank(reports, groups, command):
@@ -132,7 +131,7 @@ def as_rank(reports, groups, command):
     share = 0
     while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         share = max(share, memory_share(child.pid))
-        time.sleep(0.02)
+        time.sleep(0.1)
     io = dict(line.split(": ") for line in read(f"/proc/{child.pid}/io").splitlines())
     _, status, usage = os.wait4(child.pid, 0)
     status = os.waitstatus_to_exitcode(status)
