@@ -30,7 +30,8 @@ if __name__ == "__main__":
     parser.add_argument("--out", default="step_time.svg")
     asked = parser.parse_args()
     phases = mean_phases(asked.file, asked.group, asked.skip)
-    drawn = {name: times for name, times in phases.items() if name != "comm_hidden"}
+    overlapping = ("comm_hidden", "file_exposed", "file_hidden")  # parts of the other phases
+    drawn = {name: times for name, times in phases.items() if name not in overlapping}
     ranks = len(phases["forward"])
     whole = [sum(times[rank] for times in drawn.values()) for rank in range(ranks)]
     figure = Figure("Where a step's time goes", "rank", "ms", (-0.5, ranks - 0.5), (0, max(whole)))
