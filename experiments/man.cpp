@@ -3,12 +3,17 @@
 //   chorale man > chorale.1; man ./chorale.1          `make install` puts the page where man looks for it
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/command.hpp"
 #include "src/base/built.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
+
+// A list of more choices is too long for a line, so it gets spaces where troff may break it.
+constexpr std::ptrdiff_t most_choices_of_a_word = 8;
 
 // Escapes text so that troff prints it unchanged: backslashes, minus signs, and a period or apostrophe that begins the text.
 std::string plain(const std::string& text) {
@@ -18,8 +23,8 @@ std::string plain(const std::string& text) {
       out += "\\e";
     else if (c == '-')
       out += "\\-";
-    else if (c == '|')
-      out += "|\\:";  // a line may break here: some options have many choices
+    else if (c == '|' && std::ranges::count(text, '|') > most_choices_of_a_word)
+      out += "| ";
     else
       out += c;
   return out;
