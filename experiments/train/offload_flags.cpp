@@ -86,7 +86,7 @@ void OffloadFlags::complete(TrainingOptions& o) const {
 }
 
 std::string OffloadFlags::check(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here) const {
-  if (options.offload.to_host && !options.device)
+  if (options.offload.to_host && !on_device_)
     usage_error("without a GPU, tensors are on the host already", "--place …=host with --device cpu",
                 "use --place …=file, or --device cuda");
   if (!options.offload.any() || options.offload.to_host) return "";
