@@ -167,7 +167,8 @@ class Device(unittest.TestCase):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
                 "--run-dir", self.folder]  # a replica needs 25.6 MiB
         foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* its "
-                    r"share of the GPU's free memory is 20\.0 MiB\n  try (?P<flags>--place \S+), or try (?P<layout>\S+?),? .*\n")
+                    r"share of the GPU's free memory is 20\.0 MiB\n  try (?P<flags>--place \S+), or try "
+                    r"(?P<layout>\S+?),? .*\n")
         # two ranks share the GPU
         too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; "
                     r"requested \d+ bytes, "
