@@ -43,7 +43,7 @@ struct OffloadOptions {
 
 // Whether the layout keeps shards that can live in a file.
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout);
-// What the layout lets live in the tier besides `now`, each with more of it than the one before.
+// Options that offload more than `now`, as far as the layout allows. Each offloads one more kind of tensor than the last.
 std::vector<OffloadOptions> more_in_tier(const OffloadOptions& now, const Layout& layout);
 std::string words_of(const OffloadOptions& options);  // "--place gradients=file,optimizer=file"
 // Null if nothing is offloaded. A phantom if `memory` is one. `device`: the GPU that computes, if the tier is the host.

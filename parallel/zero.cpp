@@ -68,7 +68,7 @@ class Sharded final : public Reducer {
     }
     writing_.start_write(bucket.gradient_shard, buckets_.traffic());
   }
-  // What adding to zeros does: −0 becomes 0.
+  // Adds zeros, which turns −0 into 0, as on a rank that adds to a cleared shard.
   void add_zeros(const Tensor& sum) {
     if (!is_floating(sum.dtype())) return;
     const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);

@@ -188,7 +188,7 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
                    "planned peak of a step, all categories together");
 }
 
-// What the kernel saw of each rank. With a slow tier, rank 0 says so, because memory is then what the run had to save.
+// Records the resident memory of each rank, as the kernel counts it. With a slow tier, rank 0 also logs its own.
 void Accounting::settle_memory(RunRecord& run, const Training& training) const {
   const std::int64_t peak = resident_memory().peak_bytes;
   const Gathered ranks({resident_before_, peak}, "", training.mesh());

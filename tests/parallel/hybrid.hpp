@@ -22,7 +22,7 @@ inline ModelShape odd_shape() {
   return shape;
 }
 
-// What rank 0 sees. Losses, norms and fingerprints are the same on all ranks.
+// Returns the results of rank 0. Losses, norms and fingerprints are the same on all ranks.
 inline Seen seen_on(const Layout& layout, const TrainingOptions& options, const std::string& algorithm) {
   Seen seen;
   const int ranks = static_cast<int>(layout.ranks());

@@ -40,7 +40,7 @@ inline bool fits(const TrainingOptions& o, const Layout& layout) {
   return chorale::fits(layout, {o.shape, layout.ranks(), o.global_batch, o.micro_batch, layout.axes, o.context});
 }
 
-// Of the many layouts that repeat shards on more than 4 ranks, those with ZeRO-3 only; hybrid_test.cpp has others.
+// On more than 4 ranks, layouts that repeat shards are included only with ZeRO-3; hybrid_test.cpp has others.
 inline std::vector<Layout> layouts_of(int world) {
   std::vector<Layout> layouts = all_layouts({small_shape(), world, 12, 1});
   std::erase_if(layouts, [&](const Layout& l) { return world > 4 && l.repeats() > 1 && (l.zero < 3 || l.sequence); });
@@ -156,7 +156,7 @@ std::string on_thread_mesh(const Layout& layout, Body body, const std::vector<in
   });
 }
 
-// What rank 0 of a layout sees.
+// Returns the results of rank 0.
 inline Seen trained(const TrainingOptions& options, const Layout& layout) {
   Seen seen;
   const std::string trouble = on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {

@@ -34,7 +34,7 @@ Seen seen_in(test::Run& run, int steps) {
   return seen;
 }
 
-// What rank 0 sees in six steps.
+// Returns the results of rank 0 after six steps.
 Seen trained(const TrainingOptions& options, const Layout& layout, std::int64_t masked = 0) {
   Seen seen;
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
