@@ -99,8 +99,8 @@ TEST_CASE("the costliest block goes first, to the rank with the least work that 
   CHECK(imbalance({TokenCut(8, 2, "zigzag")}, positions) == Approx(22.0 / 15));
 }
 
-// Of 50 micro-batches of random documents with 1000 tokens on average: the pairs of the busiest rank over the mean. Of one
-// sample of 2048 tokens, a rank has two blocks of 256, too few to balance.
+// Compares the busiest rank's pairs with the mean, over 50 micro-batches of random documents with 1000 tokens on average. A
+// single sample of 2048 tokens gives each rank only two blocks of 256: too few to balance.
 TEST_CASE("random documents are uneven under zigzag, and nearly even under a balanced cut") {
   struct Row {
     std::int64_t sequence, samples, ranks;
