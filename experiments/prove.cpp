@@ -177,7 +177,8 @@ class Prove final : public Command {
     for (const Case& row : cases) {
       if (reference_of(row, references)) continue;
       TrainingOptions options = plain.options;
-      options.shape = row.options.shape, options.packed = row.options.packed;
+      options.shape = row.options.shape, options.packed = row.options.packed, options.clip = row.options.clip;
+      if (row.options.update == UpdateTime::delayed) options.update = UpdateTime::delayed;
       references.emplace_back(Subject(row),
                               train(options, Mesh(), device_.memory() ? *device_.memory() : host, reader_of(row), clock));
       if (const std::string& failure = references.back().second.failure; !failure.empty())

@@ -1,5 +1,5 @@
-// The model and the data that a case trains. They decide the numbers that one rank computes, so all cases of a subject are
-// compared with one run on one rank.
+// The model and the data that a case trains, and the rule by which it learns. They decide the numbers that one rank computes,
+// so all cases of a subject are compared with one run on one rank.
 #pragma once
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/history.hpp"
@@ -9,8 +9,14 @@ namespace chorale::prove {
 struct Subject {
   ModelShape shape;
   train::DocumentMask documents;
-  bool few_labels = false;
-  explicit Subject(const Case& row) : shape(row.options.shape), documents(row.documents), few_labels(row.few_labels) {}
+  bool few_labels = false, delayed = false;
+  double clip = 0;
+  explicit Subject(const Case& row)
+      : shape(row.options.shape),
+        documents(row.documents),
+        few_labels(row.few_labels),
+        delayed(row.options.update == UpdateTime::delayed),
+        clip(row.options.clip) {}
   bool operator==(const Subject&) const = default;
 };
 

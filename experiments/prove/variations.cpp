@@ -113,6 +113,21 @@ std::vector<Variation> of_places() {
   return all;
 }
 
+// The optimizer updates at another time, with all that the layout lets it have in a file. Without a norm to wait for, updates
+// may overlap the backward pass.
+std::vector<Variation> of_updates() {
+  std::vector<Variation> all;
+  for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})
+    all.push_back({fmt::format("update {}", update_times[static_cast<std::size_t>(time)]), [time](Case& row) {
+                     row.options.update = time;
+                     row.options.offload = {.folder = std::filesystem::temp_directory_path(), .window_elements = 1024};
+                     row.options.offload = more_in_tier(row.options.offload, row.layout).back();
+                     if (time == UpdateTime::overlapped) row.options.clip = 0;
+                     return time != UpdateTime::overlapped || !row.options.packed;
+                   }});
+  return all;
+}
+
 // Packs samples. A sixth of a sequence is a document, on average.
 void pack(Case& row) {
   row.documents.documents = fmt::format("random:{}", std::max<std::int64_t>(row.options.shape.sequence / 6, 1));
@@ -237,6 +252,7 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
   if (kind == "capacity") return of_capacities();
   if (kind == "balance") return of_balances();
   if (kind == "place") return of_places();
+  if (kind == "update") return of_updates();
   return kind == "context" ? of_contexts() : of_documents();
 }
 

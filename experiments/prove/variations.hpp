@@ -1,7 +1,8 @@
 // A variation changes a case in one more way than by its layout. Most variations must not change the bits: other backends
 // and algorithms, other sizes of buckets and micro-batches, recomputation, other orders of axes, other schemes and cuts of
-// context parallelism, shards and activations in a file. Variations of experts' routing, capacity and balance change the
-// model, those of documents change the data. Their cases are compared with one rank that has the same change.
+// context parallelism, shards and activations in a file, updates during the backward pass. Variations of experts' routing,
+// capacity and balance change the model, those of documents change the data, and delayed updates change the training. Their
+// cases are compared with one rank that has the same change.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
@@ -20,7 +21,7 @@ struct Variation {
 // The kinds of variations.
 inline const std::vector<std::string> kinds{"backend",   "algorithm", "bucket",  "micro-batch", "schedule",
                                             "recompute", "order",     "context", "routing",     "capacity",
-                                            "balance",   "documents", "place"};
+                                            "balance",   "documents", "place",   "update"};
 
 // Throws a usage error if the model lacks what a kind changes.
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape);

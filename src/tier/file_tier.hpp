@@ -50,6 +50,8 @@ class FileTier final : public Memory {
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void clear(void* place, std::int64_t bytes) override;
+  void pin(void* host, std::int64_t bytes) override { queue_->pin(host, bytes); }
+  void release(void* host) noexcept override { queue_->release(host); }
   std::unique_ptr<AsyncCopy> async_copy() override;
 
   bool in_memory() const;     // whether the file system keeps its files in memory: tmpfs

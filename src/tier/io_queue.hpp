@@ -26,6 +26,10 @@ class IoQueue {
   virtual void start(IoRequest& request) = 0;
   virtual IoRequest* one_that_ended() = 0;  // null: none has ended
   virtual IoRequest& wait_for_one() = 0;    // there must be one that was started
+  // Pins memory for many requests, so that the kernel need not look up its pages for each of them. If this is refused, as
+  // beyond `ulimit -l`, requests work all the same. release() undoes it; no request may be using the memory by then.
+  virtual bool pin(void* /*data*/, std::int64_t /*bytes*/) { return false; }
+  virtual void release(void* /*data*/) noexcept {}
 };
 
 std::unique_ptr<IoQueue> uring_queue();  // null: this kernel or container refuses io_uring

@@ -3,12 +3,6 @@
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
-namespace {
-
-// If the host computes with a tensor of a device, the copy is in the tier, and the tensor is in memory.
-bool is_on_device(const Tensor& there) { return there.device().kind == Device::Kind::cuda; }
-
-}  // namespace
 
 // The tensor begins on a page, so that a file without a cache can be read and written directly.
 Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category category) : category_(category) {
@@ -32,24 +26,18 @@ Staged& Staged::operator=(Staged&& other) noexcept {
   return *this;
 }
 
-void Staged::start_read(const Tensor& there, TierTraffic& traffic) {
+void Staged::start(bool reads, const Tensor& there, TierTraffic& traffic) {
   wait();
-  (is_on_device(there) ? traffic.written : traffic.read)[static_cast<std::size_t>(category_)] += there.bytes();
+  // If the host computes with a tensor of a device, the copy is in the tier, and the tensor is in memory.
+  const bool on_device = there.device().kind == Device::Kind::cuda;
+  (reads != on_device ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
   if (there.phantom()) return;
-  if (there.device().is_host())
-    copy_with(there).send_in_order(tensor_.slice().data, there.slice().data, there.bytes());
+  void* const from = (reads ? there : tensor_).slice().data;
+  void* const to = (reads ? tensor_ : there).slice().data;
+  if (reads == there.device().is_host())
+    copy_with(there).send_in_order(to, from, there.bytes());
   else
-    copy_with(there).fetch(tensor_.slice().data, there.slice().data, there.bytes());
-}
-
-void Staged::start_write(const Tensor& there, TierTraffic& traffic) {
-  wait();
-  (is_on_device(there) ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
-  if (there.phantom()) return;
-  if (there.device().is_host())
-    copy_with(there).fetch(there.slice().data, tensor_.slice().data, there.bytes());
-  else
-    copy_with(there).send_in_order(there.slice().data, tensor_.slice().data, there.bytes());
+    copy_with(there).fetch(to, from, there.bytes());
 }
 
 void Staged::wait() {

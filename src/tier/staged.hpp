@@ -41,12 +41,13 @@ class Staged {
   const Tensor& tensor() const { return tensor_; }
   // `there` may be shorter than tensor(), and its type may differ in plans only. The elements must stay as they are until
   // wait() returns.
-  void start_read(const Tensor& there, TierTraffic& traffic);
-  void start_write(const Tensor& there, TierTraffic& traffic);
+  void start_read(const Tensor& there, TierTraffic& traffic) { start(true, there, traffic); }
+  void start_write(const Tensor& there, TierTraffic& traffic) { start(false, there, traffic); }
   void wait();  // for the last copy; throws if it failed
   bool over();  // whether it has ended; does not wait
 
  private:
+  void start(bool reads, const Tensor& there, TierTraffic& traffic);
   AsyncCopy& copy_with(const Tensor& there);
   Tensor tensor_;  // declared before copy_, whose destructor waits and still needs the tensor
   Category category_ = Category::workspace;

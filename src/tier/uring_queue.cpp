@@ -1,5 +1,7 @@
 #include <liburing.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "src/base/error.hpp"
@@ -8,11 +10,13 @@
 namespace chorale {
 namespace {
 
-constexpr int entries = 64;
+constexpr int entries = 64, most_pinned = 64;
 
 class UringQueue final : public IoQueue {
  public:
-  explicit UringQueue(const io_uring& ring) : ring_(ring) {}
+  explicit UringQueue(const io_uring& ring) : ring_(ring) {
+    can_pin_ = io_uring_register_buffers_sparse(&ring_, most_pinned) == 0;  // since Linux 5.19
+  }
   ~UringQueue() override { io_uring_queue_exit(&ring_); }
   const char* name() const override { return "io_uring"; }
   int depth() const override { return entries; }
@@ -21,10 +25,16 @@ class UringQueue final : public IoQueue {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     require(entry != nullptr, "the queue has room for {} requests only", entries);
     const auto bytes = static_cast<unsigned>(r.bytes);
-    if (r.kind == IoRequest::Kind::read)
-      io_uring_prep_read(entry, r.file, r.data, bytes, static_cast<std::uint64_t>(r.offset));
+    const auto offset = static_cast<std::uint64_t>(r.offset);
+    const int pinned = slot([&](const iovec& memory) { return contains(memory, r); });
+    if (r.kind == IoRequest::Kind::read && pinned >= 0)
+      io_uring_prep_read_fixed(entry, r.file, r.data, bytes, offset, pinned);
+    else if (r.kind == IoRequest::Kind::read)
+      io_uring_prep_read(entry, r.file, r.data, bytes, offset);
+    else if (pinned >= 0)
+      io_uring_prep_write_fixed(entry, r.file, r.data, bytes, offset, pinned);
     else
-      io_uring_prep_write(entry, r.file, r.data, bytes, static_cast<std::uint64_t>(r.offset));
+      io_uring_prep_write(entry, r.file, r.data, bytes, offset);
     io_uring_sqe_set_data(entry, &r);
     int started = 0;
     do started = io_uring_submit(&ring_);
@@ -54,7 +64,36 @@ class UringQueue final : public IoQueue {
     }
   }
 
+  bool pin(void* data, std::int64_t bytes) override {
+    const int free = can_pin_ ? slot([](const iovec& memory) { return memory.iov_base == nullptr; }) : -1;
+    return free >= 0 && set(free, {data, static_cast<std::size_t>(bytes)});
+  }
+
+  void release(void* data) noexcept override {
+    const int pinned = slot([&](const iovec& memory) { return memory.iov_base == data; });
+    if (pinned >= 0) set(pinned, {});
+  }
+
  private:
+  static bool contains(const iovec& memory, const IoRequest& r) {
+    const auto* const first = static_cast<const std::byte*>(memory.iov_base);
+    const auto* const data = static_cast<const std::byte*>(r.data);
+    return first != nullptr && data >= first && data + r.bytes <= first + memory.iov_len;
+  }
+
+  template <typename Is>
+  int slot(const Is& is) const {
+    const auto found = std::ranges::find_if(pinned_, is);
+    return found == pinned_.end() ? -1 : static_cast<int>(found - pinned_.begin());
+  }
+
+  bool set(int slot, iovec memory) noexcept {
+    const auto at = static_cast<unsigned>(slot);
+    if (io_uring_register_buffers_update_tag(&ring_, at, &memory, nullptr, 1) < 0) return false;
+    pinned_[at] = memory;
+    return true;
+  }
+
   // Null for an entry whose start failed.
   IoRequest* taken(io_uring_cqe* ended) {
     auto* const request = static_cast<IoRequest*>(io_uring_cqe_get_data(ended));
@@ -64,6 +103,8 @@ class UringQueue final : public IoQueue {
   }
 
   io_uring ring_;
+  bool can_pin_ = false;
+  std::array<iovec, most_pinned> pinned_{};  // without an address: a free place
 };
 
 }  // namespace

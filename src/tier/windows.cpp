@@ -3,6 +3,21 @@
 #include <algorithm>
 
 namespace chorale {
+namespace {
+
+struct Release {
+  Memory* memory;
+  void operator()(void* pinned) const noexcept { memory->release(pinned); }
+};
+using Pinned = std::unique_ptr<void, Release>;
+
+Pinned pinned_for(const Tensor& in_file, const Tensor& here) {
+  Memory* const file = in_file.slice().memory;
+  file->pin(here.slice().data, here.bytes());
+  return {here.slice().data, {file}};
+}
+
+}  // namespace
 
 // The memory of one window: a Staged per part, empty for parts that are in memory.
 class WindowWalk::Buffers {
@@ -11,6 +26,8 @@ class WindowWalk::Buffers {
     for (const WindowPart& part : like) {
       const bool away = is_away(part.whole, memory.device());
       staged_.push_back(away ? Staged(memory, elements, part.whole.dtype(), part.category) : Staged());
+      if (away && part.whole.device().kind == Device::Kind::file && !part.whole.phantom())
+        pinned_.push_back(pinned_for(part.whole, staged_.back().tensor()));
     }
   }
 
@@ -56,6 +73,7 @@ class WindowWalk::Buffers {
   }
 
  private:
+  std::vector<Pinned> pinned_;  // declared before staged_, whose destructor waits for copies
   std::vector<Staged> staged_;
 };
 

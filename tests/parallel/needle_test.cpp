@@ -39,9 +39,8 @@ ReadSamples haystack(std::int64_t sequence) {
 }
 
 // Queries and keys are normed, so attention scores are large enough to learn from at the start. The rotary base is so large
-// that most numbers of a head hardly depend on the distance. In f32, a rounding on the way down, where the loss falls
-// steeply, can delay a run by several steps; so losses would depend on the processor.
-TrainingOptions options_of(std::int64_t sequence) {
+// that most numbers of a head hardly depend on the distance.
+TrainingOptions options_of(std::int64_t sequence, DType compute) {
   TrainingOptions o{.shape = {"llama", 2, 4, 4, 32, 64, sequence, vocabulary}};
   o.shape.head = 16;
   o.shape.qk_norm = true;
@@ -50,7 +49,7 @@ TrainingOptions options_of(std::int64_t sequence) {
   o.decay = 0;
   o.rate = {.decay = "constant", .peak = 6e-3, .warmup = 5};
   o.context.cut = "contiguous";
-  o.compute = DType::f64;
+  o.compute = compute;
   return o;
 }
 
@@ -74,15 +73,24 @@ void print(std::int64_t sequence, const char* ranks, const std::vector<double>& 
   std::fflush(stdout);
 }
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
+// Where the loss falls steeply, a rounding in f32 can delay a run by a few steps. So losses in f32 may be those of one rank
+// up to a tenth of the training earlier or later; in f64 they must be the same.
+std::string difference(const std::vector<double>& seen, const std::vector<double>& alone, DType compute) {
+  const std::size_t shift = compute == DType::f64 ? 0 : 1;
+  const double rounding = compute == DType::f64 ? 1e-6 : 1e-3;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto first = alone.begin() + static_cast<std::ptrdiff_t>(i - std::min(i, shift));
+    const auto last = alone.begin() + static_cast<std::ptrdiff_t>(std::min(i + shift + 1, alone.size()));
+    const auto [least, most] = std::minmax_element(first, last);
+    if (seen[i] < *least - rounding || seen[i] > *most + rounding)
+      return fmt::format("loss {} is {}; one rank has {} to {} around there", i + 1, seen[i], *least, *most);
+  }
+  return "";
 }
 
-void finds_the_needle(std::int64_t sequence, int steps) {
+void finds_the_needle(std::int64_t sequence, int steps, DType compute) {
   HostMemory host;
-  TrainingOptions options = options_of(sequence);
+  TrainingOptions options = options_of(sequence, compute);
   const std::vector<double> alone = losses(options, steps, Mesh(), host);
   print(sequence, "one rank", alone);
   CHECK(alone.front() > 0.5);
@@ -95,19 +103,18 @@ void finds_the_needle(std::int64_t sequence, int steps) {
             const std::vector<double> seen = losses(options, steps, std::move(mesh), memory);
             if (prints) print(sequence, fmt::format("cp4 {}", scheme.name).c_str(), seen);
             if (seen.back() > 0.05) return fmt::format("the loss is {}", seen.back());
-            const double difference = largest_difference(seen, alone);
-            return difference < 1e-6 ? "" : fmt::format("a loss differs from that of one rank by {}", difference);
+            return difference(seen, alone, compute);
           }) == "");
   }
 }
 
 TEST_CASE("a model learns to copy a token over 256 positions under cp4, as on one rank", "[threads]") {
-  finds_the_needle(256, 60);
+  finds_the_needle(256, 60, DType::f64);
 }
 
-// Each of the five runs takes 42 seconds of processor time (AMD EPYC, AVX2).
+// In f64, attention is plain loops: each of the five runs would take ten minutes.
 TEST_CASE("a model learns to copy a token over 4096 positions under cp4, as on one rank", "[threads][.]") {
-  finds_the_needle(4096, 40);
+  finds_the_needle(4096, 40, DType::f32);
 }
 
 }  // namespace

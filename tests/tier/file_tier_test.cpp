@@ -3,6 +3,7 @@
 #include "src/tier/file_tier.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -280,6 +281,36 @@ TEST_CASE("if requests in flight cannot be waited for, the program ends with an 
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(Exit::runtime)));
+}
+
+// Other memory takes the place of the pinned pages: requests with that address must still reach the pinned ones.
+TEST_CASE("io_uring reads and writes pinned memory without looking its pages up again, until it is released") {
+  std::unique_ptr<IoQueue> queue = uring_queue();
+  if (!queue) return;  // this kernel refuses io_uring
+  const test::TemporaryFolder folder;
+  FileTier tier(folder.path(), std::move(queue));
+  void* const at = mmap(nullptr, FileTier::block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(at != MAP_FAILED);
+  const auto fresh_page = [&](int filled) {
+    REQUIRE(mmap(at, FileTier::block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    std::memset(at, filled, FileTier::block);
+  };
+  void* const there = tier.take(FileTier::block);
+  const auto written = [&] {
+    tier.copy_in(there, at, FileTier::block);
+    std::vector<std::uint8_t> back(FileTier::block);
+    tier.copy_out(back.data(), there, FileTier::block);
+    return back.front();
+  };
+  fresh_page(1);
+  tier.pin(at, FileTier::block);
+  CHECK(written() == 1);
+  fresh_page(2);
+  CHECK_THROWS_AS(written(), Error);  // the tier sums up the 2s, and io_uring writes the 1s of the pinned page
+  tier.release(at);
+  CHECK(written() == 2);
+  tier.give_back(there, FileTier::block);
+  munmap(at, FileTier::block);
 }
 
 TEST_CASE("space is reserved through the page cache, where every file system can") {
