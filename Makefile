@@ -89,21 +89,23 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 # Sources with compute loops are compiled separately. So is a source that git reports as changed: an edit then costs one small compilation,
 # which also finds a missing include (CONTRIBUTING.md).
 changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
-alone     = src/math/% experiments/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(changed)
+alone     = src/math/% experiments/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(changed)
 
 # ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
-sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources))))
+checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
+sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks))))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
 bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
-tests    := $(patsubst %.cpp,$B/%.o,$(filter-out tests/client/%,$(call below,cpp,tests)))
+objects_of = $(patsubst %.cpp,$B/%.o,$(filter-out $(bundled),$(1))) $(patsubst %,$B/bundles/%.o,$(2))
+tests    := $(call objects_of,$(checks),$(filter tests%,$(bundles)))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
 emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu %/sort.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
-objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(bundled),$(sources))) $(bundles:%=$B/bundles/%.o)
+objects  := $(call objects_of,$(sources),$(filter-out tests%,$(bundles)))
 parts    := $(filter-out $B/experiments/% $B/bundles/experiments%,$(objects))
 library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
@@ -300,7 +302,7 @@ $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
 # `private`, because hot.hpp.gch is a prerequisite of these objects, too, and must not inherit `cold`.
 $B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: private effort := cold
-$B/bundles/experiments%.o $B/bundles/parallel%.o $B/bundles/src_base%.o $B/bundles/src_record%.o $B/bundles/library_parsers%.o: private effort := cold
+$B/bundles/experiments%.o $B/bundles/parallel%.o $B/bundles/src_base%.o $B/bundles/src_record%.o $B/bundles/library_parsers%.o $B/bundles/tests%.o: private effort := cold
 $B/cold.hpp.gch: private effort := cold
 $B/bundles/%.o: $B/bundles/%.cpp $B/compile.stamp $(headers_once)
 	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@

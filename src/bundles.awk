@@ -6,11 +6,11 @@
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
 # go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
 # need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a
-# bundle would see those names too.
+# bundle would see those names too; tests may all see those of chorale.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)
-  if (parses[file]) return (kind == "experiments" ? kind : "library") "_parsers"
+  if (parses[file]) return (kind ~ /^(experiments|tests)$/ ? kind : "library") "_parsers"
   # Each of these has a namespace named after a function.
   if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends|analysis/) kind = "algorithms"
   sub("/", "_", kind)
@@ -18,7 +18,7 @@ function kind_of(file) {
 }
 
 # The name that a line at the left margin defines: `constexpr int most = 8;`, `class Picture final : Drawing {`,
-# `std::string text_of(int x) {`.
+# `std::string text_of(int x) {`. Macros such as TEST_CASE( make names of their own.
 function name_in(line) {
   sub(/^\[\[[a-z]+\]\] /, "", line)
   gsub(/::/, "", line)
@@ -26,6 +26,12 @@ function name_in(line) {
   sub(/ final$/, "", line)
   sub(/.*[^A-Za-z0-9_]/, "", line)
   return line
+}
+
+function note(name, means) {
+  if (name == "") return
+  local[FILENAME, ++locals[FILENAME]] = name
+  meaning[FILENAME, locals[FILENAME]] = means
 }
 
 function fits(bundle, file,    i) {
@@ -40,10 +46,12 @@ FNR == 1 { files[++n] = FILENAME; hidden = 0 }
 /^#include .*(json\.hpp|toml\.hpp|ds_config\.hpp|bench\/(results|launches)\.hpp)/ { parses[FILENAME] = 1 }
 /^namespace \{/ { hidden = 1; next }
 /^\}  \/\/ namespace$/ { hidden = 0 }
-/^using namespace/ { alone[FILENAME] = 1 }
-hidden && /^[A-Za-z[]/ && (name = name_in($0)) != "" {
-  local[FILENAME, ++locals[FILENAME]] = name
-  meaning[FILENAME, locals[FILENAME]] = /^(using|namespace) .*=/ ? $0 : FILENAME  # identical aliases may repeat
+/^using namespace/ && !(FILENAME ~ /^tests/ && /namespace chorale;/) { alone[FILENAME] = 1 }
+hidden && /^[A-Za-z[]/ && !/^[A-Z_]+\(/ {
+  note(name_in($0), /^(using|namespace) .*=/ ? $0 : FILENAME)  # identical aliases may repeat
+  # constexpr int most = 8, least = 2;
+  for (rest = $0; /^constexpr/ && match(rest, /, [a-z_]+ =/); rest = substr(rest, RSTART + RLENGTH))
+    note(substr(rest, RSTART + 2, RLENGTH - 4), FILENAME)
 }
 
 END {

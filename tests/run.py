@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs every test and ends with the line `N passed, N failed`.
 
-   tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL=1 by `make test-all`
+   tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
 
 Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
 programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case crashes
 or hangs, it has failed, its program is ended, and another process runs the remaining cases.
 
-As many programs run at once as there are processors. A program under mpirun counts once per rank. Programs with the most
-ranks start first.
+As many programs run at once as keep all processors busy. A program under mpirun counts once per rank. Programs with the
+most ranks start first.
 """
 import os
 import re
@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import alive
 
@@ -33,6 +34,7 @@ class Group:
     environment: dict
     launcher: list = field(default_factory=list)
     ranks: int = 1
+    load: Fraction = Fraction(1)  # of a processor, which a rank keeps busy
     portions: int = 1  # number of processes that share the cases; 0: the program decides
     results: dict = field(default_factory=dict)  # case: (outcome, seconds)
     began: float = 0.0
@@ -119,7 +121,7 @@ class Runner:
         total = sum(len(cases) for _, cases in self.jobs)
         with self.change:
             for group, cases in list(self.jobs):
-                size = min(group.ranks, processors)
+                size = min(group.ranks, processors) * group.load
                 self.wait(lambda: self.free >= size, total)
                 self.free -= size
                 group.began = group.began or time.monotonic()
@@ -160,7 +162,7 @@ def groups_on_hosts(tests, environment, launch):
     if tried.returncode or "Open MPI" not in tried.stdout:
         print("several hosts: left out; " + (tried.stderr.strip() or "they need Open MPI's mpirun"), flush=True)
         return
-    thorough = os.environ.get("TEST_ALL") == "1"
+    thorough = bool(os.environ.get("TEST_ALL"))
     for hosts, each in [(2, 2), (4, 1), (2, 1), (4, 2)] if thorough else [(2, 2), (4, 1)]:
         where = ",".join(f"n{host}:{each}" for host in range(hosts))
         launcher = ["experiments/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
@@ -188,7 +190,8 @@ def groups(build, launch, sanitizer):
     if not sanitizer:
         yield from groups_on_hosts(tests, environment, launch)
     if sanitizer != "thread":
-        yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, portions=0)
+        yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, load=Fraction(2, 3),
+                    portions=0)  # they often wait, as while MPI starts
     yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},
                 portions=24)
     yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
@@ -199,9 +202,11 @@ if __name__ == "__main__":
     for group in groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
         runner.add(group)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupted = False
     try:
         runner.run()
     except KeyboardInterrupt:
+        interrupted = True
         alive.end(os.getpid(), itself=False)
     print("the slowest cases")
     slowest = sorted(((seconds, case, group.name) for group in runner.groups
@@ -209,4 +214,4 @@ if __name__ == "__main__":
     print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    sys.exit(130 if interrupted else 1 if failed else 0)

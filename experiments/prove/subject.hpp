@@ -1,5 +1,5 @@
-// The model and the data that a case trains, and the rule by which it learns. They decide the numbers that one rank computes,
-// so all cases of a subject are compared with one run on one rank.
+// The model and the data that a case trains, and the rule by which it learns. They decide the numbers that one rank
+// computes, so all cases of a subject are compared with one run on one rank.
 #pragma once
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/history.hpp"

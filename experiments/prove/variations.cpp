@@ -113,8 +113,8 @@ std::vector<Variation> of_places() {
   return all;
 }
 
-// The optimizer updates at another time, with all that the layout lets it have in a file. Without a norm to wait for, updates
-// may overlap the backward pass.
+// The optimizer updates at another time, with all that the layout lets it have in a file. Without a norm to wait for,
+// updates may overlap the backward pass.
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})

@@ -15,22 +15,22 @@ namespace fs = std::filesystem;
 constexpr std::int64_t mib = 1 << 20;
 
 // A machine with its own /proc and /sys. 100 MiB are available, unless a cgroup has a lower limit.
-class Machine {
+class FakeMachine {
  public:
-  Machine() { write("proc/meminfo", "MemTotal:  409600 kB\nMemFree:   51200 kB\nMemAvailable:  102400 kB\n"); }
+  FakeMachine() { write("proc/meminfo", "MemTotal:  409600 kB\nMemFree:   51200 kB\nMemAvailable:  102400 kB\n"); }
 
-  Machine& write(const fs::path& file, const std::string& text) {
+  FakeMachine& write(const fs::path& file, const std::string& text) {
     fs::create_directories((folder_.path() / file).parent_path());
     std::ofstream(folder_.path() / file) << text;
     return *this;
   }
   // In cgroup version 2, a limit is a number of bytes or "max".
-  Machine& group2(const fs::path& group, const std::string& limit, std::int64_t use, std::int64_t files = 0) {
+  FakeMachine& group2(const fs::path& group, const std::string& limit, std::int64_t use, std::int64_t files = 0) {
     write(group / "memory.max", limit + "\n").write(group / "memory.current", std::to_string(use) + "\n");
     return write(group / "memory.stat", "anon 7\nfile 999999999\ninactive_file " + std::to_string(files / 2) +
                                             "\nactive_file " + std::to_string(files - files / 2) + "\n");
   }
-  Machine& group1(const fs::path& group, std::int64_t limit, std::int64_t use, std::int64_t files = 0) {
+  FakeMachine& group1(const fs::path& group, std::int64_t limit, std::int64_t use, std::int64_t files = 0) {
     write(group / "memory.limit_in_bytes", std::to_string(limit) + "\n");
     write(group / "memory.usage_in_bytes", std::to_string(use) + "\n");
     return write(group / "memory.stat",
@@ -52,13 +52,13 @@ constexpr const char* mounts1 =
 }  // namespace
 
 TEST_CASE("without cgroups, a process may use what the machine has available") {
-  CHECK(Machine().available() == 100 * mib);
+  CHECK(FakeMachine().available() == 100 * mib);
   CHECK(available_memory("/nowhere") == memory_bytes());
   CHECK((available_memory() > 0 && available_memory() <= memory_bytes()));
 }
 
 TEST_CASE("with cgroups of version 2, the tightest limit from the process's cgroup up to the root counts") {
-  Machine machine;
+  FakeMachine machine;
   machine.write("proc/self/mountinfo", mounts2).write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
   const fs::path root = "sys/fs/cgroup";
   machine.group2(root / "slurm/job_7/step_0", "max", 30 * mib);
@@ -77,7 +77,7 @@ TEST_CASE("with cgroups of version 2, the tightest limit from the process's cgro
 }
 
 TEST_CASE("a container sees its own cgroup as the root") {
-  Machine machine;
+  FakeMachine machine;
   machine.group2("sys/fs/cgroup", std::to_string(64 * mib), 24 * mib);
   machine.write("proc/self/mountinfo", mounts2);
   for (const char* own : {"0::/\n", "0::/../../other\n"}) {
@@ -94,7 +94,7 @@ TEST_CASE("a container sees its own cgroup as the root") {
 }
 
 TEST_CASE("cgroups of version 1 count if a version 2 beside them has no memory controller") {
-  Machine machine;
+  FakeMachine machine;
   machine.write("proc/self/mountinfo", mounts1);
   machine.write("proc/self/cgroup", "9:cpu,cpuacct:/elsewhere\n4:memory:/job/step\n0::/unified\n");
   const fs::path root = "sys/fs/cgroup/memory";

@@ -27,9 +27,9 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
 
 // A realistic machine: launches differ by several percent, their calls by more. Calls are not independent, because a slow
 // moment lasts for many of them.
-class Machine {
+class NoisyMachine {
  public:
-  explicit Machine(unsigned seed) : random_(seed) {}
+  explicit NoisyMachine(unsigned seed) : random_(seed) {}
   double gauss(double deviation) { return deviation * normal_(random_); }
 
   // Simulates a launch whose calls all take `slower` times as long. Returns the median of the calls.
@@ -175,7 +175,7 @@ TEST_CASE("Holm's correction matches R's p.adjust") {
 
 TEST_CASE("launches of one program raise a false alarm in at most one comparison in twenty") {
   constexpr int trials = 1000;
-  Machine machine(1);
+  NoisyMachine machine(1);
   const auto apart = [&] { return contrast(machine.launches(6, "a"), machine.launches(6, "b")).p; };
   const double alone = share(trials, [&] { return finds_one({apart()}); });
   check_one_in_twenty(alone, trials);
@@ -189,7 +189,7 @@ TEST_CASE("launches of one program raise a false alarm in at most one comparison
 
 TEST_CASE("if launches alternate, false alarms, power and intervals are right on a drifting machine") {
   constexpr int trials = 1000;
-  Machine machine(2);
+  NoisyMachine machine(2);
   const auto alternate = [&](double slower) {
     double drift = 0;
     std::vector<double> one, other;
@@ -215,7 +215,7 @@ TEST_CASE("if launches alternate, false alarms, power and intervals are right on
 }
 
 TEST_CASE("a slowdown by a fifth is found among several unchanged cases") {
-  Machine machine(3);
+  NoisyMachine machine(3);
   const double found = share(100, [&] {
     std::vector<double> p{contrast(machine.launches(8, "a"), machine.launches(8, "b", 1.2)).p};
     for (int same = 0; same < 5; ++same) p.push_back(contrast(machine.launches(8, "a"), machine.launches(8, "b")).p);
@@ -227,7 +227,7 @@ TEST_CASE("a slowdown by a fifth is found among several unchanged cases") {
 
 TEST_CASE("the fastest of equally fast variants is not called faster, although it was chosen for being fastest") {
   constexpr int trials = 1000;
-  Machine machine(4);
+  NoisyMachine machine(4);
   const auto equals = [&](std::size_t kinds) {
     std::vector<ByBlock> all;
     for (std::size_t kind = 0; kind < kinds; ++kind) {

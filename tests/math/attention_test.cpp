@@ -21,8 +21,8 @@ Dropout dropping(double probability, std::int64_t tokens) {
           .tokens = {.first_sample = 2, .sequence = tokens, .tokens = tokens}};
 }
 
-struct Case {
-  Case(Desk& desk, DType dtype, std::int64_t samples, std::int64_t tokens, AttentionShape shape, double probability)
+struct AttentionCase {
+  AttentionCase(Desk& desk, DType dtype, std::int64_t samples, std::int64_t tokens, AttentionShape shape, double probability)
       : shape(shape), dropout(dropping(probability, tokens)) {
     const std::int64_t rows = samples * tokens;
     const DType logs = dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -45,8 +45,8 @@ struct Case {
 // The results of the reference in double, on the inputs of the case. The reference's backward pass uses the reference's
 // `out`.
 struct Truth {
-  Truth(Desk& desk, const Case& c) : Truth(desk, c, doubles(c.qkv)) {}
-  Truth(Desk& desk, const Case& c, const std::vector<double>& values) {
+  Truth(Desk& desk, const AttentionCase& c) : Truth(desk, c, doubles(c.qkv)) {}
+  Truth(Desk& desk, const AttentionCase& c, const std::vector<double>& values) {
     const auto in_double = [&](const Tensor& like, const std::vector<double>& of) {
       const Tensor t = desk.empty(like.shape(), DType::f64);
       std::copy(of.begin(), of.end(), t.values<double>().begin());
@@ -93,7 +93,8 @@ TEST_CASE("attention: the reference's gradient matches its forward pass") {
   Desk desk;
   for (const double probability : {0.0, 0.3})
     for (const std::int64_t queries : {1, 3}) {
-      const Case c(desk, DType::f64, 2, 5, {.groups = 2, .queries = queries, .width = 3, .all_heads = 9}, probability);
+      const AttentionCase c(desk, DType::f64, 2, 5, {.groups = 2, .queries = queries, .width = 3, .all_heads = 9},
+                            probability);
       const Truth truth(desk, c);
       const std::vector<double> dout = doubles(c.dout);
       const auto loss = [&](const std::vector<double>& qkv) {
@@ -112,7 +113,7 @@ TEST_CASE("attention in tiles gives the reference's values, for every type, shap
     for (const double probability : {0.0, 0.3})
       for_each_shape([&](std::int64_t tokens, const AttentionShape& shape) {
         Desk desk;
-        const Case c(desk, dtype, 2, tokens, shape, probability);
+        const AttentionCase c(desk, dtype, 2, tokens, shape, probability);
         const Truth truth(desk, c);
         c.run();
         INFO(name_of(dtype) << ", " << tokens << " tokens, " << shape.groups << " × " << shape.queries << " heads of "
@@ -129,7 +130,7 @@ TEST_CASE("attention: a group has the same bits alone, among others, and on two 
     for (const double probability : {0.0, 0.3}) {
       Desk desk;
       const AttentionShape shape{.groups = 3, .queries = 2, .width = 20, .first_head = 4, .all_heads = 12};
-      const Case whole(desk, dtype, 2, tokens, shape, probability), cut(desk, dtype, 2, tokens, shape, probability);
+      const AttentionCase whole(desk, dtype, 2, tokens, shape, probability), cut(desk, dtype, 2, tokens, shape, probability);
       std::memcpy(cut.qkv.slice().data, whole.qkv.slice().data, static_cast<std::size_t>(whole.qkv.bytes()));
       std::memcpy(cut.dout.slice().data, whole.dout.slice().data, static_cast<std::size_t>(whole.dout.bytes()));
       whole.run();
@@ -137,8 +138,8 @@ TEST_CASE("attention: a group has the same bits alone, among others, and on two 
       REQUIRE(same_bits(whole.out, cut.out));
       REQUIRE(same_bits(whole.lse, cut.lse));
       REQUIRE(same_bits(whole.dqkv, cut.dqkv));
-      Case alone(desk, dtype, 1, tokens, {.groups = 1, .queries = 2, .width = 20, .first_head = 6, .all_heads = 12},
-                 probability);
+      AttentionCase alone(desk, dtype, 1, tokens, {.groups = 1, .queries = 2, .width = 20, .first_head = 6, .all_heads = 12},
+                          probability);
       alone.dropout.tokens.first_sample += 1;
       const auto of = [&](const Tensor& t) { return part(desk, t, tokens, tokens, 3, 1); };
       alone.qkv = of(whole.qkv);
@@ -155,7 +156,7 @@ TEST_CASE("attention with caches has the bits of attention without caches, howev
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     Desk desk;
     const AttentionShape shape{.groups = 2, .queries = 3, .width = 24, .all_heads = 6};
-    const Case whole(desk, dtype, samples, tokens, shape, 0);
+    const AttentionCase whole(desk, dtype, samples, tokens, shape, 0);
     whole.run();
     const Tensor cache = desk.filled({samples, capacity, 2, 2, 24}, dtype, NAN);
     std::int64_t past = 0;
@@ -189,7 +190,7 @@ TEST_CASE("attention with caches has the bits of attention without caches, howev
 TEST_CASE("attention computes nothing for phantom tensors and refuses tensors that do not fit") {
   Desk desk;
   const AttentionShape shape{.groups = 1, .queries = 1, .width = 4};
-  const Case c(desk, DType::f32, 1, 6, shape, 0);
+  const AttentionCase c(desk, DType::f32, 1, 6, shape, 0);
   Desk nowhere;
   PhantomMemory phantom;
   Allocator allocator(phantom, nowhere.ledger);
@@ -214,8 +215,8 @@ TEST_CASE("how fast attention is", "[!benchmark]") {
   for (const Size& size : {Size{"nano", 8, 256, 6, 64}, Size{"gpt2", 1, 1024, 12, 64}})
     for (const double probability : {0.0, 0.1}) {
       Desk desk;
-      const Case c(desk, DType::bf16, size.samples, size.tokens,
-                   {.groups = size.heads, .queries = 1, .width = size.width, .all_heads = size.heads}, probability);
+      const AttentionCase c(desk, DType::bf16, size.samples, size.tokens,
+                            {.groups = size.heads, .queries = 1, .width = size.width, .all_heads = size.heads}, probability);
       const auto best = [](auto&& f) {
         double seconds = std::numeric_limits<double>::infinity();
         for (int i = 0; i < 30; ++i) {

@@ -10,10 +10,10 @@ namespace {
 constexpr NormKind kinds[] = {NormKind::layer, NormKind::rms};
 constexpr double epsilon = 1e-5;
 
-struct Case {
+struct NormCase {
   Desk desk;
   Tensor x, gain, shift, y, stats, dy, dx, around;
-  Case(std::int64_t rows, std::int64_t width, DType dtype) {
+  NormCase(std::int64_t rows, std::int64_t width, DType dtype) {
     const DType statistic = dtype == DType::f64 ? DType::f64 : DType::f32;
     x = desk.random({rows, width}, dtype, 2), dy = desk.random({rows, width}, dtype);
     gain = desk.random({width}, dtype), shift = desk.random({width}, dtype);
@@ -26,7 +26,7 @@ struct Case {
 
 TEST_CASE("norms: the reference's gradient matches finite differences") {
   const std::int64_t rows = 2, width = 7;
-  Case c(rows, width, DType::f64);
+  NormCase c(rows, width, DType::f64);
   const auto x = doubles(c.x), gain = doubles(c.gain), shift = doubles(c.shift), dy = doubles(c.dy);
   for (const NormKind kind : kinds) {
     std::vector<double> y(x.size()), stats(2 * rows), dx(x.size());
@@ -50,7 +50,7 @@ TEST_CASE("norms: the fast kernels give the reference's values, with the same bi
         for (const std::int64_t rows : {1, 3, 5}) {
           if (width == 1) continue;  // a normalized single number is 0 or its sign, so the gradient is only rounding error
           INFO((kind == NormKind::layer ? "layer " : "rms ") << name_of(dtype) << " " << rows << " × " << width);
-          Case c(rows, width, dtype);
+          NormCase c(rows, width, dtype);
           const auto x = doubles(c.x), gain = doubles(c.gain), shift = doubles(c.shift);
           std::vector<double> y(x.size()), dx(x.size()), stats(static_cast<std::size_t>(2 * rows));
 
@@ -85,7 +85,7 @@ TEST_CASE("norms: the fast kernels give the reference's values, with the same bi
 }
 
 TEST_CASE("norms: a large mean does not cancel the variance, and NaN stays in its row") {
-  Case c(3, 100, DType::f32);
+  NormCase c(3, 100, DType::f32);
   for (float& v : c.x.values<float>()) v += 1000;
   const auto x = doubles(c.x), gain = doubles(c.gain);
   std::vector<double> y(300), stats(6);
@@ -108,7 +108,7 @@ TEST_CASE("norms: a large mean does not cancel the variance, and NaN stays in it
 TEST_CASE("how fast norms are", "[!benchmark]") {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const auto& [rows, width] : {std::pair{2048, 384}, std::pair{4096, 768}}) {
-      Case c(rows, width, dtype);
+      NormCase c(rows, width, dtype);
       BENCHMARK(moving("layer norm", c.x, 2 * c.x.bytes())) {
         norm_forward(NormKind::layer, c.x, c.gain, &c.shift, epsilon, c.y, c.stats, {});
       };

@@ -18,7 +18,7 @@ namespace {
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
 // The tolerance of a result depends on the type in which it is stored, because sums are formed in f32 or f64.
-double tolerance(DType stored) {
+double rounding(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
 
@@ -33,8 +33,8 @@ std::vector<double> exact_product(const Tensor& x, const Tensor& w, bool transpo
 struct Sizes {
   std::int64_t m, k, n;
 };
-constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33}, {3, 17, 31},    {31, 3, 1},    {33, 31, 100}, {100, 33, 17},
-                               {300, 64, 48}, {520, 5, 9},  {2100, 513, 3}, {5, 521, 170}, {35, 130, 512}};
+constexpr Sizes odd_products[] = {{1, 1, 1},     {1, 100, 33}, {3, 17, 31},    {31, 3, 1},    {33, 31, 100}, {100, 33, 17},
+                                  {300, 64, 48}, {520, 5, 9},  {2100, 513, 3}, {5, 521, 170}, {35, 130, 512}};
 
 }  // namespace
 
@@ -42,7 +42,7 @@ TEST_CASE("products match the reference for every type and odd size, with and wi
   Desk desk;
   Products products;
   for (const DType dtype : floating)
-    for (const auto [m, k, n] : odd_sizes)
+    for (const auto [m, k, n] : odd_products)
       for (const bool transposed : {false, true})
         for (const bool with_bias : {false, true})
           for (const DType stored : {dtype, DType::f32})
@@ -55,7 +55,7 @@ TEST_CASE("products match the reference for every type and odd size, with and wi
               INFO(name_of(dtype) << " into " << name_of(stored) << ": " << m << "·" << k << "·" << n << ", transposed "
                                   << transposed << ", bias " << with_bias << ", threads " << threads);
               REQUIRE(distance(doubles(y), exact_product(x, w, transposed, with_bias ? &bias : nullptr, n)) <
-                      tolerance(stored));
+                      rounding(stored));
             }
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("outer products accumulate in f32, or in f64 if the inputs are f64") {
   Desk desk;
   Products products;
   for (const DType dtype : floating)
-    for (const auto [m, k, n] : odd_sizes)
+    for (const auto [m, k, n] : odd_products)
       for (const int threads : {1, 2}) {
         const DType summed = dtype == DType::f64 ? DType::f64 : DType::f32;
         const Tensor x = desk.random({m, k}, dtype), dy = desk.random({m, n}, dtype), dw = desk.random({k, n}, summed, 5);
@@ -74,7 +74,7 @@ TEST_CASE("outer products accumulate in f32, or in f64 if the inputs are f64") {
           products.add_outer(x, dy, dw, {threads});
         }
         INFO(name_of(dtype) << ": " << m << "·" << k << "·" << n << ", threads " << threads);
-        REQUIRE(distance(doubles(dw), wanted) < tolerance(summed));
+        REQUIRE(distance(doubles(dw), wanted) < rounding(summed));
       }
 }
 

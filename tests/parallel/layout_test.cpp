@@ -41,7 +41,7 @@ TEST_CASE("a layout is read from its word, in any order of its parts") {
 }
 
 TEST_CASE("the word of a layout omits defaults") {
-  CHECK(to_string({}) == "dp1");
+  CHECK(to_string(Layout{}) == "dp1");
   CHECK(to_string(layout_of({2, 2, 2}, {.zero = 1, .sequence = true})) == "dp2.tp2.pp2.z1.sp");
   CHECK(to_string(layout_of({1, 1, 4}, {.schedule = "gpipe"})) == "dp1.pp4.gpipe");
 }
