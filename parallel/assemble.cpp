@@ -38,14 +38,11 @@ void check(const TrainingOptions& o, const Layout& layout) {
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"
                                         : "leave out --no-master-weights: this type has no master copies anyway");
-  if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout))
+  if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout, o.device != nullptr))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
   if (o.offload.activations && o.remake != Remake::full)
     usage_error("only the inputs of blocks that full recomputation keeps can be offloaded", "recompute is not full",
                 "give --recompute full, or leave out activations=file");
-  if (o.offload.any() && o.device && !o.offload.to_host)
-    usage_error("a GPU offloads to the host, not to a file", "--place …=file with --device cuda",
-                "use --place …=host, or --device cpu");
   const auto refuse_update = [&](const char* why, const std::string& numbers, const char* fix) {
     const char* const name = update_times[static_cast<std::size_t>(o.update)];
     usage_error(fmt::format("--update {} {}", name, why), numbers, fix);

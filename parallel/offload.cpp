@@ -4,12 +4,16 @@
 
 #include <utility>
 
+#include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
 
-MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout) {
+MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout, bool on_device) {
+  if (on_device && options.any() && !options.to_host)
+    return Misfit{"a GPU offloads to the host, not to a file", "--place …=file with --device cuda",
+                  "--place …=host, or --device cpu"};
   const auto needs = [&](const char* what, int zero, const char* why) {
     return Misfit{fmt::format("{} can be offloaded only if ranks keep nothing but their shards of them", what),
                   fmt::format("{} has ZeRO stage {}; {}", to_string(layout), layout.zero, why),

@@ -41,8 +41,8 @@ struct OffloadOptions {
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
 
-// Whether the layout keeps shards that can live in a file.
-MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout);
+// Whether the layout keeps shards that can be offloaded, and the tier suits where the ranks compute.
+MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout, bool on_device);
 // Options that offload more than `now`, as far as the layout allows. Each offloads one more kind of tensor than the last.
 std::vector<OffloadOptions> more_in_tier(const OffloadOptions& now, const Layout& layout);
 std::string words_of(const OffloadOptions& options);  // "--place gradients=file,optimizer=file"

@@ -14,6 +14,7 @@ launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
+without_mpi = {"OMPI_MCA_pml": "none"}  # with this environment, Open MPI cannot start
 
 
 def start(command, limit_seconds=alive.limit, folder=None, **environment):

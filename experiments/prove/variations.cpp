@@ -104,7 +104,7 @@ std::vector<Variation> of_places() {
                                                                {"all", true, true, true}})
     all.push_back({fmt::format("{} in a file", name), [=](Case& row) {
                      row.options.offload = {parameters, gradients, optimizer, std::filesystem::temp_directory_path(), 1024};
-                     return !misfit_of_offload(row.options.offload, row.layout);
+                     return !misfit_of_offload(row.options.offload, row.layout, row.options.device != nullptr);
                    }});
   all.push_back(always("activations in a file, full recomputation", [](Case& row) {
     row.options.offload = {.folder = std::filesystem::temp_directory_path(), .activations = true};

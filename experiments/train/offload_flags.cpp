@@ -89,6 +89,8 @@ std::string OffloadFlags::check(const TrainingOptions& options, const Layout& la
   if (options.offload.to_host && !on_device_)
     usage_error("without a GPU, tensors are on the host already", "--place …=host with --device cpu",
                 "use --place …=file, or --device cuda");
+  if (const MaybeMisfit misfit = misfit_of_offload(options.offload, layout, on_device_))
+    usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
   if (!options.offload.any() || options.offload.to_host) return "";
   const FileTier tier(folder_);
   const std::int64_t needed = least_in_file(options, layout, ranks_here), free = tier.free_bytes();

@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 import xarray
 
-from programs import backends, build, chorale, ranks, start
+from programs import backends, build, chorale, ranks, start, without_mpi
 
 small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size",
          "64", "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
@@ -198,6 +198,14 @@ class Device(unittest.TestCase):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(words, result.stderr + result.stdout)
+
+    def test_a_file_is_refused_before_mpi_starts(self):
+        result = start([chorale, "train", *small, "--run-dir", self.folder, "--device", "cuda", "--place", "optimizer=file",
+                        "--offload-folder", self.folder], **plugin, **without_mpi)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 3, result.stderr)
+        self.assertIn("error: a GPU offloads to the host, not to a file", result.stderr)
+        self.assertIn("--place …=host", result.stderr)
 
     @unittest.skipIf(real, "there is a GPU")
     def test_no_device_is_said_before_anything_starts(self):

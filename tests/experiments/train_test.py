@@ -10,9 +10,8 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, finish, launch, ranks, spawn, start
+from programs import chorale, finish, launch, ranks, spawn, start, without_mpi
 
-without_mpi = {"OMPI_MCA_pml": "none"}  # with this, Open MPI cannot start
 tiny = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8"]
 
 
