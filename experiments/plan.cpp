@@ -2,6 +2,7 @@
 // number of ranks. The real code runs on phantom tensors, which have shapes but no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
+//   build/chorale plan --preset gpt3-175b --train-tokens 300e9 --sustained-flops 35e12      288 years on one rank
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
 //   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
 //   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            and which bytes cross hosts?
@@ -19,6 +20,7 @@
 #include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/hosts.hpp"
 #include "experiments/plan/longest_sequence.hpp"
+#include "experiments/plan/whole_training.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/forecast.hpp"
@@ -61,6 +63,14 @@ class PlanCommand final : public Command {
           return !memory_limit_ ? "memory-limit is auto" : layout_flags_.all() ? "layout is all" : "";
         });
     o.add("machine", machine_, "machine file whose prices predict times, instead of the default one").words("FILE");
+    const auto one_layout = [this] { return layout_flags_.all() ? "layout is all" : ""; };
+    o.add("train-tokens", whole_.tokens, "tokens of the whole training, such as 300e9: its steps and flops are shown")
+        .range(0, 1e18)
+        .only_where("one layout", one_layout);
+    o.add("sustained-flops", whole_.sustained,
+          "flops per second that each rank sustains, such as 35e12: the time of the whole training is shown")
+        .range(0, 1e18)
+        .only_where("train-tokens", [this] { return whole_.tokens == 0 ? "train-tokens is 0" : ""; });
     o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
         .only_where("layout all", [this] { return layout_flags_.all() ? "" : "the layout is not all"; });
@@ -97,11 +107,13 @@ class PlanCommand final : public Command {
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
     TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
+    std::string zero_traffic;
     const OffloadOptions& offload = request_.options.offload;
     TextTable offloaded(
         {"stage", "category", offload.to_host ? "on the host" : "in the file", "read", "written", "exposed"});
     for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
       const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
+      if (stage == 0) zero_traffic = plan::words_for_zero_traffic(request_, plan);
       add_memory(memory, stage, plan);
       add_traffic(traffic, stage, plan);
       add_offloaded(offloaded, stage, plan);
@@ -114,13 +126,15 @@ class PlanCommand final : public Command {
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n"
-          "time {}\n\n"
+          "time {}\n"
+          "{}{}\n\n"
           "replica 0, shard 0{} of each stage; columns params to states: bytes held after a step; "
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
           name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
           forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
                    : "not predicted: " + forecast.why_not,
+          plan::words_for_states(request_), whole_.tokens > 0 ? "\n" + plan::words_for_time(whole_, request_) : "",
           l.context_ranks() > 1 ? ", context rank 0" : "");
     }
     fmt::print("{}", memory.print(format_));
@@ -133,6 +147,7 @@ class PlanCommand final : public Command {
     if (format_ == "text" && !loads.empty()) fmt::print("\n{}\n", loads);
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
+    if (format_ == "text" && !zero_traffic.empty()) fmt::print("{}\n", zero_traffic);
     if (places_) fmt::print("{}", places_->traffic(request_, format_));
     if (const auto shortage = shortage_of(
             l, [this](const Layout& other) { return unplaced_options_on(other); }, "the limit is");
@@ -299,6 +314,7 @@ class PlanCommand final : public Command {
   std::int64_t ranks_ = 0, rows_ = 24;
   std::optional<std::int64_t> memory_limit_;
   bool longest_sequence_ = false;
+  plan::WholeTraining whole_;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
   PlanRequest request_;

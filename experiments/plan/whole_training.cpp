@@ -1,0 +1,91 @@
+#include "experiments/plan/whole_training.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/plan/candidates.hpp"
+
+namespace chorale::plan {
+namespace {
+
+struct BytesPerParameter {
+  double values = 0, gradients = 0, optimizer = 0;
+  double all() const { return values + gradients + optimizer; }
+};
+
+// Of one rank that has the whole model, without any tier.
+BytesPerParameter on_one_rank(const PlanRequest& request) {
+  PlanRequest one{.options = request.options, .layout = Layout{}};
+  one.layout.axes = request.layout.axes;
+  TrainingOptions& o = one.options;
+  o.global_batch = o.micro_batch = 1;
+  o.context = {}, o.offload = {}, o.exchange = {}, o.update = UpdateTime::after;
+  o.partition_activations = o.contiguous_memory = false;
+  o.memory_limit = 0;
+  const RankPlan plan = plan_rank(one, 0);
+  const auto of = [&](Category category) {
+    return static_cast<double>(plan.held[static_cast<std::size_t>(category)]) / static_cast<double>(plan.parameters);
+  };
+  return {of(Category::params), of(Category::grads), of(Category::optimizer)};
+}
+
+// "4 (1/4)"
+std::string left(double bytes, double all) { return fmt::format("{:.3g} (1/{:.3g})", bytes, all / bytes); }
+
+// With many replicas, ZeRO 1 leaves values and gradients on each, and ZeRO 2 the values.
+std::string what_zero_leaves(const BytesPerParameter& b) {
+  return fmt::format("of many replicas, ZeRO 1 leaves {} on each, ZeRO 2 {}, ZeRO 3 none",
+                     left(b.values + b.gradients, b.all()), left(b.values, b.all()));
+}
+
+std::int64_t sent_by_replicas(const RankPlan& plan) {
+  std::int64_t bytes = 0;
+  for (const auto& [axis, account] : plan.axes)
+    if (axis == "dp" || axis == "rep")
+      for (const Account::Entry& entry : account.entries) bytes += entry.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::string words_for_states(const PlanRequest& request) {
+  const BytesPerParameter b = on_one_rank(request);
+  const auto parameters = static_cast<double>(request.options.shape.parameters());
+  std::string words =
+      fmt::format("states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}",
+                  b.all(), b.values, b.gradients, b.optimizer,
+                  decimal_bytes(static_cast<std::int64_t>(b.all() * parameters)), what_zero_leaves(b));
+  if (b.gradients > b.values) {
+    const BytesPerParameter published{b.values, b.values, b.optimizer};
+    words += fmt::format("\n  with gradients in {} within a rank too, as often published: {:.3g} bytes; {}",
+                         name_of(request.options.compute), published.all(), what_zero_leaves(published));
+  }
+  return words;
+}
+
+std::string words_for_time(const WholeTraining& training, const PlanRequest& request) {
+  const TrainingOptions& o = request.options;
+  const double flops = training.tokens * o.shape.flops_per_token();
+  const double steps = training.tokens / static_cast<double>(o.global_batch * o.shape.sequence);
+  const std::string words =
+      fmt::format("{:.4g} billion tokens: {:.0f} steps, {:.3g} flops", training.tokens / 1e9, steps, flops);
+  if (training.sustained == 0) return words;
+  constexpr double hour = 3600, day = 24 * hour, year = 365.25 * day;
+  const double alone = flops / training.sustained, ranks = static_cast<double>(request.layout.ranks());
+  return words +
+         fmt::format("; at {:.4g} TFLOP/s a rank, {} ranks take {:.1f} days: {:.0f} rank-hours, {:.1f} years of one rank",
+                     training.sustained / 1e12, request.layout.ranks(), alone / ranks / day, alone / hour, alone / year);
+}
+
+std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& planned) {
+  const Layout& l = request.layout;
+  if (l.zero == 0 || l.context_ranks() > 1 || request.options.shape.experts.count > 0) return "";
+  PlanRequest plain = request;
+  plain.layout.zero = 0;
+  plain.options.offload = {}, plain.options.memory_limit = 0;
+  const std::int64_t without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
+  if (without == 0) return "";
+  return fmt::format("ZeRO {} sends {:.4g} times the bytes of plain replicas", l.zero,
+                     static_cast<double>(sent_by_replicas(planned)) / static_cast<double>(without));
+}
+
+}  // namespace chorale::plan
