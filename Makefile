@@ -99,6 +99,7 @@ checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
 sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks))))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
 bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
+# Objects of those of the sources $(1) that are in no bundle, and of the bundles $(2).
 objects_of = $(patsubst %.cpp,$B/%.o,$(filter-out $(bundled),$(1))) $(patsubst %,$B/bundles/%.o,$(2))
 tests    := $(call objects_of,$(checks),$(filter tests%,$(bundles)))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))

@@ -63,10 +63,15 @@ class PlanCommand final : public Command {
           return !memory_limit_ ? "memory-limit is auto" : layout_flags_.all() ? "layout is all" : "";
         });
     o.add("machine", machine_, "machine file whose prices predict times, instead of the default one").words("FILE");
-    const auto one_layout = [this] { return layout_flags_.all() ? "layout is all" : ""; };
+    const auto one_plan_in_text = [this] {
+      return layout_flags_.all() ? "layout is all"
+             : longest_sequence_ ? "longest-sequence is given"
+             : format_ == "text" ? ""
+                                 : "format is not text";
+    };
     o.add("train-tokens", whole_.tokens, "tokens of the whole training, such as 300e9: its steps and flops are shown")
         .range(0, 1e18)
-        .only_where("one layout", one_layout);
+        .only_where("the plan of one layout, in text", one_plan_in_text);
     o.add("sustained-flops", whole_.sustained,
           "flops per second that each rank sustains, such as 35e12: the time of the whole training is shown")
         .range(0, 1e18)
@@ -113,7 +118,7 @@ class PlanCommand final : public Command {
         {"stage", "category", offload.to_host ? "on the host" : "in the file", "read", "written", "exposed"});
     for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
       const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
-      if (stage == 0) zero_traffic = plan::words_for_zero_traffic(request_, plan);
+      if (stage == 0 && format_ == "text") zero_traffic = plan::words_for_zero_traffic(request_, plan);
       add_memory(memory, stage, plan);
       add_traffic(traffic, stage, plan);
       add_offloaded(offloaded, stage, plan);

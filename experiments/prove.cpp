@@ -154,8 +154,10 @@ class Prove final : public Command {
       training = std::make_unique<Training>(options, std::move(mesh), *pool, clock);
       while (training->steps() < steps_) {
         const StepResult result = training->step(read);
-        history.steps.push_back({result.loss, result.gradient_norm, fingerprint(*training)});
-        history.steps.back().prints.merge(gradient_fingerprint(*training));
+        history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
+        // The fingerprint of the states would wait for a delayed update, which must overlap the next step.
+        if (options.update != UpdateTime::delayed || training->steps() == steps_)
+          history.steps.back().prints.merge(fingerprint(*training));
         if (any_told_to_stop(training->mesh().world())) break;
       }
     } catch (const std::exception& error) {

@@ -182,7 +182,7 @@ void Buckets::open_shard(const Bucket& bucket) {
 }
 
 void Buckets::tell_summed(const Bucket& bucket) const {
-  if (on_summed && !bucket.other_shards && !bucket.stages) on_summed(bucket);
+  if (on_summed && !bucket.stages) on_summed(bucket);
 }
 
 void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {

@@ -11,8 +11,8 @@
 // 2020) sends as many elements. Its buckets are reduce-scattered, each rank updates only its shard (1/N of the
 // optimizer's state), and the values are gathered.
 //
-// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, after the sums of
-// all buckets over N. A rank then sends 2(Ψ/N)(R−1)/R elements more.
+// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, bucket by bucket,
+// each after its sum over N. A rank then sends 2(Ψ/N)(R−1)/R elements more.
 #include <deque>
 
 #include "parallel/reducer.hpp"
@@ -35,7 +35,7 @@ class Naive final : public Reducer {
         bucket.group->all_reduce(gradient);
       }
     }
-    add_after(buckets_);
+    SumsAfter(buckets_).finish();
   }
   void publish() override {}
 
@@ -45,7 +45,7 @@ class Naive final : public Reducer {
 
 class Bucketed final : public Reducer {
  public:
-  explicit Bucketed(Buckets& buckets) : buckets_(buckets) {}
+  explicit Bucketed(Buckets& buckets) : buckets_(buckets), after_(buckets) {}
 
   void begin(std::int64_t micro_batches) override {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = micro_batches * static_cast<std::int64_t>(bucket.places.size());
@@ -58,16 +58,21 @@ class Bucketed final : public Reducer {
     under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
                                               : bucket.group->start_all_reduce(bucket.summed)});
     if (!buckets_.on_summed) return;
-    for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front())
+    // A bucket with further sums stays: finish() begins these in the same order on all ranks.
+    const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
+    for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
       buckets_.tell_summed(*under_way_.front().bucket);
   }
 
   void finish() override {
     for (const Bucket& bucket : buckets_.all())
       require(bucket.waits_for == 0, "a bucket still waits for {} gradients", bucket.waits_for);
-    for (UnderWay& one : under_way_) one.sum.wait();
+    for (UnderWay& one : under_way_) {
+      one.sum.wait();
+      if (one.bucket->other_shards) after_.start(*one.bucket);
+    }
     under_way_.clear();
-    add_after(buckets_);
+    after_.finish();
   }
 
   void publish() override {
@@ -83,6 +88,7 @@ class Bucketed final : public Reducer {
 
   Buckets& buckets_;
   std::deque<UnderWay> under_way_;
+  SumsAfter after_;
 };
 
 }  // namespace
@@ -92,19 +98,41 @@ void add_before(Buckets& buckets, const Bucket& bucket) {
   for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.summed.narrow(sum.first, sum.count));
 }
 
-void add_after(Buckets& buckets) {
-  for (Axis* Bucket::*const over : {&Bucket::other_shards, &Bucket::stages}) {
-    std::vector<Axis::Pending> under_way;
-    for (const Bucket& bucket : buckets.all()) {
-      Axis* const group = bucket.*over;
-      const Tensor& sums = buckets.options().zero == 0 ? bucket.summed : bucket.gradient_shard;
-      if (group && buckets.away(sums))
-        buckets.in_memory(sums, Category::grads, Use::both, [&](const Tensor& here) { group->all_reduce(here); });
-      else if (group)
-        under_way.push_back(group->start_all_reduce(sums));
-    }
-    for (Axis::Pending& pending : under_way) pending.wait();
+// A shard in a slow tier is summed in finish(): all its micro-batches must have been written first.
+void SumsAfter::start(const Bucket& bucket) {
+  if (!bucket.other_shards) {
+    buckets_.tell_summed(bucket);
+  } else if (!buckets_.away(summed(bucket))) {
+    under_way_.push_back({&bucket, bucket.other_shards->start_all_reduce(summed(bucket))});
+    begun_.insert(&bucket);
   }
+  tell();
+}
+
+void SumsAfter::tell() {
+  if (!buckets_.on_summed) return;
+  for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front())
+    buckets_.tell_summed(*under_way_.front().bucket);
+}
+
+void SumsAfter::finish() {
+  sum_rest(&Bucket::other_shards);
+  begun_.clear();
+  sum_rest(&Bucket::stages);
+}
+
+void SumsAfter::sum_rest(Axis* Bucket::*over) {
+  for (const Bucket& bucket : buckets_.all()) {
+    Axis* const group = bucket.*over;
+    if (!group || begun_.contains(&bucket)) continue;
+    const Tensor& sums = summed(bucket);
+    if (buckets_.away(sums))
+      buckets_.in_memory(sums, Category::grads, Use::both, [&](const Tensor& here) { group->all_reduce(here); });
+    else
+      under_way_.push_back({&bucket, group->start_all_reduce(sums)});
+  }
+  for (UnderWay& one : under_way_) one.sum.wait();
+  under_way_.clear();
 }
 
 void gather_values(Buckets& buckets) {

@@ -1,7 +1,9 @@
 // A Reducer sums gradients over the ranks that hold copies of a parameter, and gives all of them the same values after the
 // update. Data parallelism and ZeRO implement this interface. The buckets state which ranks sum which elements.
 #pragma once
+#include <deque>
 #include <memory>
+#include <set>
 
 #include "parallel/buckets.hpp"
 
@@ -24,9 +26,31 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets);   // zero.cpp: ZeRO-
 // Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
 // Bucket::sums over the groups named there. These are blocking all-reduces within the backward pass.
 void add_before(Buckets& buckets, const Bucket& bucket);
-// Called after the sums over the groups of all buckets: sums over Bucket::other_shards, then sums a tied table over the two
-// stages that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
-void add_after(Buckets& buckets);
+// The sums after the sum over a bucket's group: over Bucket::other_shards, then those of a tied table over the two stages
+// that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
+class SumsAfter {
+ public:
+  explicit SumsAfter(Buckets& buckets) : buckets_(buckets) {}
+  // A bucket has its sum over its group: begins the sum over other shards, which goes on in the background. All ranks call
+  // this in the same order. Tells Buckets::on_summed of sums that are complete.
+  void start(const Bucket& bucket);
+  void finish();  // the sums that have not begun; waits for all
+
+ private:
+  struct UnderWay {
+    const Bucket* bucket;
+    Axis::Pending sum;
+  };
+  const Tensor& summed(const Bucket& bucket) const {
+    return buckets_.options().zero == 0 ? bucket.summed : bucket.gradient_shard;
+  }
+  void sum_rest(Axis* Bucket::*over);
+  void tell();
+
+  Buckets& buckets_;
+  std::deque<UnderWay> under_way_;
+  std::set<const Bucket*> begun_;
+};
 // Gathers the values of every bucket from all shards.
 void gather_values(Buckets& buckets);
 

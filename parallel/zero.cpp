@@ -11,7 +11,7 @@ namespace {
 
 class Sharded final : public Reducer {
  public:
-  explicit Sharded(Buckets& buckets) : buckets_(buckets) {}
+  explicit Sharded(Buckets& buckets) : buckets_(buckets), after_(buckets) {}
 
   void begin(std::int64_t micro_batches) override {
     for (Bucket& bucket : buckets_.all()) {
@@ -40,12 +40,12 @@ class Sharded final : public Reducer {
     bucket.bind_gradients({});
     if (!is_last) return;
     summed_ = &bucket;
-    if (!writing_) tell_summed();
+    if (!writing_) begin_after();
   }
 
   void finish() override {
     end_writing();
-    add_after(buckets_);
+    after_.finish();
   }
 
   void publish() override {
@@ -80,16 +80,17 @@ class Sharded final : public Reducer {
   }
   void end_writing() {
     writing_.wait(), writing_ = {};
-    tell_summed();
+    begin_after();
   }
-  void tell_summed() {
-    if (const Bucket* const bucket = std::exchange(summed_, nullptr)) buckets_.tell_summed(*bucket);
+  void begin_after() {
+    if (const Bucket* const bucket = std::exchange(summed_, nullptr)) after_.start(*bucket);
   }
 
   Buckets& buckets_;
   std::set<const Bucket*> begun_;   // those whose shard has sums of this step
   Staged writing_;                  // the sum that is being written to the tier
   const Bucket* summed_ = nullptr;  // its bucket, if that was the last micro-batch
+  SumsAfter after_;
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 # The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
 # go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
-# need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a
-# bundle would see those names too; tests may all see those of chorale.
+# need not avoid names of other files; but it must not define a name that a header of its bundle declares. A file with
+# `using namespace` is compiled alone, because the other files of a bundle would see those names too. Tests are exempt for
+# `using namespace chorale`. All tests share bundles, whatever their folder.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)

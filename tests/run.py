@@ -34,7 +34,7 @@ class Group:
     environment: dict
     launcher: list = field(default_factory=list)
     ranks: int = 1
-    load: Fraction = Fraction(1)  # of a processor, which a rank keeps busy
+    load: Fraction = Fraction(1)  # the fraction of a processor that one rank keeps busy
     portions: int = 1  # number of processes that share the cases; 0: the program decides
     results: dict = field(default_factory=dict)  # case: (outcome, seconds)
     began: float = 0.0

@@ -12,7 +12,7 @@ struct BytesPerParameter {
   double all() const { return values + gradients + optimizer; }
 };
 
-// Of one rank that has the whole model, without any tier.
+// The bytes of one rank that holds the whole model in memory.
 BytesPerParameter on_one_rank(const PlanRequest& request) {
   PlanRequest one{.options = request.options, .layout = Layout{}};
   one.layout.axes = request.layout.axes;
@@ -29,19 +29,23 @@ BytesPerParameter on_one_rank(const PlanRequest& request) {
 }
 
 // "4 (1/4)"
-std::string left(double bytes, double all) { return fmt::format("{:.3g} (1/{:.3g})", bytes, all / bytes); }
+std::string part(double bytes, double all) { return fmt::format("{:.3g} (1/{:.3g})", bytes, all / bytes); }
 
-// With many replicas, ZeRO 1 leaves values and gradients on each, and ZeRO 2 the values.
-std::string what_zero_leaves(const BytesPerParameter& b) {
-  return fmt::format("of many replicas, ZeRO 1 leaves {} on each, ZeRO 2 {}, ZeRO 3 none",
-                     left(b.values + b.gradients, b.all()), left(b.values, b.all()));
+// With many replicas, each keeps values and gradients with ZeRO 1, and values with ZeRO 2.
+std::string kept_with_zero(const BytesPerParameter& b) {
+  return fmt::format("each of many replicas keeps {} with ZeRO-1, {} with ZeRO-2, almost nothing with ZeRO-3",
+                     part(b.values + b.gradients, b.all()), part(b.values, b.all()));
 }
 
+// −1: unknown, because a library's own algorithm sent them.
 std::int64_t sent_by_replicas(const RankPlan& plan) {
   std::int64_t bytes = 0;
   for (const auto& [axis, account] : plan.axes)
-    if (axis == "dp" || axis == "rep")
-      for (const Account::Entry& entry : account.entries) bytes += entry.bytes;
+    for (const Account::Entry& entry : account.entries)
+      if (axis == "dp") {
+        if (entry.bytes < 0) return -1;
+        bytes += entry.bytes;
+      }
   return bytes;
 }
 
@@ -50,14 +54,13 @@ std::int64_t sent_by_replicas(const RankPlan& plan) {
 std::string words_for_states(const PlanRequest& request) {
   const BytesPerParameter b = on_one_rank(request);
   const auto parameters = static_cast<double>(request.options.shape.parameters());
-  std::string words =
-      fmt::format("states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}",
-                  b.all(), b.values, b.gradients, b.optimizer,
-                  decimal_bytes(static_cast<std::int64_t>(b.all() * parameters)), what_zero_leaves(b));
-  if (b.gradients > b.values) {
+  std::string words = fmt::format(
+      "states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}", b.all(),
+      b.values, b.gradients, b.optimizer, decimal_bytes(static_cast<std::int64_t>(b.all() * parameters)), kept_with_zero(b));
+  if (const TrainingOptions& o = request.options; size_of(o.compute) == 2 && o.masters) {
     const BytesPerParameter published{b.values, b.values, b.optimizer};
-    words += fmt::format("\n  with gradients in {} within a rank too, as often published: {:.3g} bytes; {}",
-                         name_of(request.options.compute), published.all(), what_zero_leaves(published));
+    words += fmt::format("\n  with {} gradients, as papers count: {:.3g} bytes; {}", name_of(o.compute), published.all(),
+                         kept_with_zero(published));
   }
   return words;
 }
@@ -78,14 +81,16 @@ std::string words_for_time(const WholeTraining& training, const PlanRequest& req
 
 std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& planned) {
   const Layout& l = request.layout;
-  if (l.zero == 0 || l.context_ranks() > 1 || request.options.shape.experts.count > 0) return "";
+  if (l.zero == 0 || l.replicas() == 1 || l.repeats() > 1 || l.context_ranks() > 1 ||
+      request.options.shape.experts.count > 0)
+    return "";
   PlanRequest plain = request;
   plain.layout.zero = 0;
   plain.options.offload = {}, plain.options.memory_limit = 0;
-  const std::int64_t without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
-  if (without == 0) return "";
-  return fmt::format("ZeRO {} sends {:.4g} times the bytes of plain replicas", l.zero,
-                     static_cast<double>(sent_by_replicas(planned)) / static_cast<double>(without));
+  const std::int64_t with = sent_by_replicas(planned), without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
+  if (with <= 0 || without <= 0) return "";
+  return fmt::format("ZeRO-{} sends {:.4g} times the bytes of plain replicas", l.zero,
+                     static_cast<double>(with) / static_cast<double>(without));
 }
 
 }  // namespace chorale::plan

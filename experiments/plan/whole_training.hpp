@@ -1,7 +1,7 @@
 // The figures that introductions quote about a model. None of them is a formula here: one rank with the whole model is
 // planned like any other, and its bytes are divided by its parameters.
 //
-//   states    16 bytes a parameter in f32 with Adam, 2.79 TB for GPT-3 175B, and what ZeRO leaves of them on many ranks
+//   states    16 bytes a parameter in f32 with Adam, 2.79 TB for GPT-3 175B, and what each of many ZeRO replicas keeps
 //   time      tokens × flops of a token / flops per second: 288 years of a V100 at 35 TFLOP/s for 300 billion tokens
 //   ZeRO 3    sends 1.5 times the bytes of plain replicas, if weights and sums of gradients have the same type
 #pragma once
@@ -18,7 +18,8 @@ struct WholeTraining {
 
 std::string words_for_states(const PlanRequest& request);
 std::string words_for_time(const WholeTraining& training, const PlanRequest& request);
-// "" without ZeRO, and if the replicas' axes carry other traffic than weights and gradients. `planned`: of rank 0's stage.
+// "" without ZeRO, with repeated shards, if the bytes are unknown, and if the replicas' axis also carries tokens.
+// `planned`: of a rank of stage 0.
 std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& planned);
 
 }  // namespace chorale::plan

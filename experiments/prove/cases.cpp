@@ -7,6 +7,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "experiments/prove/variations.hpp"
+#include "parallel/assemble.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -47,9 +48,16 @@ Layout layout_named(const std::string& word, std::int64_t world, const Case& pla
   return layout.ranks() > 0 ? layout : inferred(layout, {plain.options.shape, world, plain.options.global_batch});
 }
 
+bool accepts(const Case& row) try {
+  check(row.options, row.layout);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
 // The case with the variation; nothing if the case has one rank, or the variation does not fit it.
 std::optional<Case> changed(Case row, const Variation& variation) {
-  if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row)) return {};
+  if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row) || !accepts(row)) return {};
   row.variation = variation.words;
   return row;
 }

@@ -26,8 +26,9 @@ class IoQueue {
   virtual void start(IoRequest& request) = 0;
   virtual IoRequest* one_that_ended() = 0;  // null: none has ended
   virtual IoRequest& wait_for_one() = 0;    // there must be one that was started
-  // Pins memory for many requests, so that the kernel need not look up its pages for each of them. If this is refused, as
-  // beyond `ulimit -l`, requests work all the same. release() undoes it; no request may be using the memory by then.
+  // Pins memory for many requests, so that the kernel need not look up its pages for each of them. Returns false if the
+  // kernel refuses, for example beyond `ulimit -l`; requests then work unpinned. Before Linux 6.4, released pages may count
+  // there for another second. No request may use the memory when it is released.
   virtual bool pin(void* /*data*/, std::int64_t /*bytes*/) { return false; }
   virtual void release(void* /*data*/) noexcept {}
 };

@@ -71,7 +71,9 @@ class UringQueue final : public IoQueue {
 
   void release(void* data) noexcept override {
     const int pinned = slot([&](const iovec& memory) { return memory.iov_base == data; });
-    if (pinned >= 0) set(pinned, {});
+    if (pinned < 0) return;
+    pinned_[static_cast<std::size_t>(pinned)].iov_len = 0;  // if the kernel refuses, no request may use the old pages
+    set(pinned, {});
   }
 
  private:

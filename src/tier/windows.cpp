@@ -22,11 +22,11 @@ Pinned pinned_for(const Tensor& in_file, const Tensor& here) {
 // The memory of one window: a Staged per part, empty for parts that are in memory.
 class WindowWalk::Buffers {
  public:
-  Buffers(const WindowParts& like, std::int64_t elements, Allocator& memory) {
+  Buffers(const WindowParts& like, std::int64_t elements, Allocator& memory, bool pins) {
     for (const WindowPart& part : like) {
       const bool away = is_away(part.whole, memory.device());
       staged_.push_back(away ? Staged(memory, elements, part.whole.dtype(), part.category) : Staged());
-      if (away && part.whole.device().kind == Device::Kind::file && !part.whole.phantom())
+      if (pins && away && part.whole.device().kind == Device::Kind::file && !part.whole.phantom())
         pinned_.push_back(pinned_for(part.whole, staged_.back().tensor()));
     }
   }
@@ -78,9 +78,9 @@ class WindowWalk::Buffers {
 };
 
 WindowWalk::WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
-                       std::size_t sets)
+                       std::size_t sets, bool pins)
     : elements_(elements), traffic_(traffic), work_(std::move(work)) {
-  for (std::size_t set = 0; set < sets; ++set) sets_.emplace_back(like, elements, memory);
+  for (std::size_t set = 0; set < sets; ++set) sets_.emplace_back(like, elements, memory, pins);
 }
 
 WindowWalk::~WindowWalk() = default;
@@ -133,7 +133,7 @@ void through_windows(const std::vector<WindowParts>& items, std::int64_t element
   if (windows == 0) return;
   elements = std::min(elements, longest);
   WindowWalk walk(items.front(), elements, memory, traffic, work,
-                  static_cast<std::size_t>(std::min<std::int64_t>(3, windows)));
+                  static_cast<std::size_t>(std::min<std::int64_t>(3, windows)), windows >= 24);
   for (std::size_t item = 0; item < items.size(); ++item) walk.add(item, items[item]);
   walk.finish();
 }

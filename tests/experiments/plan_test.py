@@ -43,13 +43,19 @@ class Plan(unittest.TestCase):
         self.assertIn("300 billion tokens: 146484375 steps, 3.19e+23 flops", text)
         self.assertAlmostEqual(float(re.search(r"([\d.]+) years of one rank", text)[1]), 288, delta=1)
         text = self.plan(*gpt3, "--dtype", "bf16")
-        self.assertIn("states: 18 bytes a parameter (values 2, gradients 4, optimizer 12), 3.14 TB in all\n"
-                      "  of many replicas, ZeRO 1 leaves 6 (1/3) on each, ZeRO 2 2 (1/9), ZeRO 3 none\n", text)
-        self.assertIn("16 bytes; of many replicas, ZeRO 1 leaves 4 (1/4) on each, ZeRO 2 2 (1/8), ZeRO 3 none\n", text)
+        keeps = "each of many replicas keeps {} with ZeRO-1, {} with ZeRO-2, almost nothing with ZeRO-3\n"
+        self.assertIn("states: 18 bytes a parameter (values 2, gradients 4, optimizer 12), 3.14 TB in all\n  "
+                      + keeps.format("6 (1/3)", "2 (1/9)"), text)
+        self.assertIn("with bf16 gradients, as papers count: 16 bytes; " + keeps.format("4 (1/4)", "2 (1/8)"), text)
         for words, ratio in (([], 1.5), (["--dtype", "bf16", "--grad-dtype", "bf16"], 1.5), (["--dtype", "bf16"], 1.0)):
             text = self.plan(*gpt3[:2], "--layout", "dp2.z3", "--global-batch-size", "2", *words)
             # the embedding and the head share a table, which is gathered twice as often as other weights
-            self.assertAlmostEqual(float(re.search(r"ZeRO 3 sends ([\d.]+) times", text)[1]), ratio, delta=0.01)
+            self.assertAlmostEqual(float(re.search(r"ZeRO-3 sends ([\d.]+) times", text)[1]), ratio, delta=0.01)
+
+        native = start([chorale, *tiny[:-1], "mpi", "--algorithm", "native", "--layout", "dp2.z1"])
+        self.assertEqual(native.returncode, 0, native.stderr)
+        self.assertNotIn("ZeRO-1 sends", native.stdout)
+        self.assertNotIn("as papers count", self.plan("--numerics", "exact"))
 
     def test_the_loads_of_divided_experts_are_shown_unless_the_plan_knows_them(self):
         experts = ["--preset", "tiny-moe", "--layout", "dp2.ep2"]

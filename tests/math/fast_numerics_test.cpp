@@ -17,7 +17,7 @@ constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 constexpr std::int64_t odd[] = {1, 3, 17, 31, 33, 100, 1025};
 
 DType sum_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
-double rounding(DType dtype) { return dtype == DType::f64 ? 1e-14 : 1e-5; }
+double sum_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-14 : 1e-5; }
 
 Tensor ids_of(Desk& desk, std::int64_t rows, std::uint64_t below) {
   const Tensor ids = desk.empty({rows}, DType::i32);
@@ -61,14 +61,14 @@ TEST_CASE("fast sums over tokens match the reference's, with the same bits on an
         reference::add_norm_gradients(dys.data(), xs.data(), of.data(), gain.data(), shift.data(), rows, n);
         const auto fast = same_for_all_threads(
             ones, [&](const Tensor& db, const Queue& queue) { numerics->add_columns(dy, db, site, queue); });
-        REQUIRE(distance(fast, columns) < rounding(dtype));
+        REQUIRE(distance(fast, columns) < sum_tolerance(dtype));
         const Tensor dshift = ones();
         numerics->add_norm_gradients(NormKind::layer, dy, x, stats, ones(), &dshift, site, {});
-        REQUIRE(distance(doubles(dshift), shift) < rounding(dtype));
+        REQUIRE(distance(doubles(dshift), shift) < sum_tolerance(dtype));
         const auto fast_gain = same_for_all_threads(ones, [&](const Tensor& dgain, const Queue& queue) {
           numerics->add_norm_gradients(NormKind::rms, dy, x, stats, dgain, nullptr, site, queue);
         });
-        REQUIRE(distance(fast_gain, gain) < rounding(dtype));
+        REQUIRE(distance(fast_gain, gain) < sum_tolerance(dtype));
       }
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("rows are added to this rank's part of a table") {
               return desk.filled({7, n}, sum_type(dtype), 2);
             },
             [&](const Tensor& table, const Queue& q) { numerics->add_rows(ids, 5, dy, table, site, q); });
-        REQUIRE(distance(fast, wanted) < rounding(dtype));
+        REQUIRE(distance(fast, wanted) < sum_tolerance(dtype));
       }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("exponentials are summed row by row, with the same bits on any number 
         const auto fast = same_for_all_threads(
             [&] { return desk.filled({rows}, sum_type(dtype), NAN); },
             [&](const Tensor& sums, const Queue& q) { numerics->sum_exponentials(logits, maxima, sums, site, q); });
-        REQUIRE(distance(fast, wanted) < rounding(dtype));
+        REQUIRE(distance(fast, wanted) < sum_tolerance(dtype));
         // A row alone has the same bits as among others.
         const Tensor alone = desk.empty({1}, sum_type(dtype));
         numerics->sum_exponentials(logits.narrow(rows - 1, 1), maxima.narrow(rows - 1, 1), alone, site, {});

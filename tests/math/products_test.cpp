@@ -18,7 +18,7 @@ namespace {
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
 // The tolerance of a result depends on the type in which it is stored, because sums are formed in f32 or f64.
-double rounding(DType stored) {
+double product_tolerance(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("products match the reference for every type and odd size, with and wi
               INFO(name_of(dtype) << " into " << name_of(stored) << ": " << m << "·" << k << "·" << n << ", transposed "
                                   << transposed << ", bias " << with_bias << ", threads " << threads);
               REQUIRE(distance(doubles(y), exact_product(x, w, transposed, with_bias ? &bias : nullptr, n)) <
-                      rounding(stored));
+                      product_tolerance(stored));
             }
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("outer products accumulate in f32, or in f64 if the inputs are f64") {
           products.add_outer(x, dy, dw, {threads});
         }
         INFO(name_of(dtype) << ": " << m << "·" << k << "·" << n << ", threads " << threads);
-        REQUIRE(distance(doubles(dw), wanted) < rounding(summed));
+        REQUIRE(distance(doubles(dw), wanted) < product_tolerance(summed));
       }
 }
 
