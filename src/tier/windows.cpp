@@ -3,21 +3,6 @@
 #include <algorithm>
 
 namespace chorale {
-namespace {
-
-struct Release {
-  Memory* memory;
-  void operator()(void* pinned) const noexcept { memory->release(pinned); }
-};
-using Pinned = std::unique_ptr<void, Release>;
-
-Pinned pinned_for(const Tensor& in_file, const Tensor& here) {
-  Memory* const file = in_file.slice().memory;
-  file->pin(here.slice().data, here.bytes());
-  return {here.slice().data, {file}};
-}
-
-}  // namespace
 
 // The memory of one window: a Staged per part, empty for parts that are in memory.
 class WindowWalk::Buffers {
@@ -27,7 +12,7 @@ class WindowWalk::Buffers {
       const bool away = is_away(part.whole, memory.device());
       staged_.push_back(away ? Staged(memory, elements, part.whole.dtype(), part.category) : Staged());
       if (pins && away && part.whole.device().kind == Device::Kind::file && !part.whole.phantom())
-        pinned_.push_back(pinned_for(part.whole, staged_.back().tensor()));
+        pin(*part.whole.slice().memory, staged_.back().tensor());
     }
   }
 
@@ -73,7 +58,15 @@ class WindowWalk::Buffers {
   }
 
  private:
-  std::vector<Pinned> pinned_;  // declared before staged_, whose destructor waits for copies
+  void pin(Memory& file, const Tensor& here) {
+    file.pin(here.slice().data, here.bytes());
+    pinned_.push_back({here.slice().data, {&file}});
+  }
+  struct Release {
+    Memory* file;
+    void operator()(void* pinned) const noexcept { file->release(pinned); }
+  };
+  std::vector<std::unique_ptr<void, Release>> pinned_;  // declared before staged_, whose destructor waits for copies
   std::vector<Staged> staged_;
 };
 
