@@ -96,7 +96,8 @@ below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
 checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
-sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks))))
+sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks)) \
+              $(call below,hpp,src collectives layers parallel experiments tests)))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
 bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
 # Objects of those of the sources $(1) that are in no bundle, and of the bundles $(2).

@@ -1,13 +1,13 @@
 # Sorts sources into bundles; each bundle is compiled as one source. Prints a line `bundle:file` for each file.
 #
-#   awk -v most=70000 -f src/bundles.awk collectives/route.cpp …       collectives-1:collectives/route.cpp …
+#   awk -v most=70000 -f src/bundles.awk collectives/route.cpp … tests/refused.hpp …       collectives-1:collectives/route.cpp …
 #
 # The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
 # go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
-# need not avoid names of other files; but it must not define a name that a header of its bundle declares. A file with
-# `using namespace` is compiled alone, because the other files of a bundle would see those names too. Tests are exempt for
-# `using namespace chorale`. All tests share bundles, whatever their folder.
+# need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a bundle
+# would see those names too. Tests may have `using namespace chorale`, and those of all folders share bundles. So a test that
+# defines a name that some header declares is compiled alone.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)
@@ -29,6 +29,12 @@ function name_in(line) {
   return line
 }
 
+function hides_a_declared_name(file,    i) {
+  for (i = 1; i <= locals[file]; ++i)
+    if (local[file, i] in declared) return 1
+  return 0
+}
+
 function note(name, means) {
   if (name == "") return
   local[FILENAME, ++locals[FILENAME]] = name
@@ -42,6 +48,10 @@ function fits(bundle, file,    i) {
   return 1
 }
 
+FILENAME ~ /\.hpp$/ {
+  if (/^[A-Za-z[]/ && (name = name_in($0)) != "") declared[name] = 1
+  next
+}
 FNR == 1 { files[++n] = FILENAME; hidden = 0 }
 { size[FILENAME] += length($0) + 1 }
 /^#include .*(json\.hpp|toml\.hpp|ds_config\.hpp|bench\/(results|launches)\.hpp)/ { parses[FILENAME] = 1 }
@@ -57,7 +67,7 @@ hidden && /^[A-Za-z[]/ && !/^[A-Z_]+\(/ {
 
 END {
   for (i = 1; i <= n; ++i) {
-    if (files[i] in alone) continue
+    if (files[i] in alone || (files[i] ~ /^tests/ && hides_a_declared_name(files[i]))) continue
     kind = kind_of(files[i])
     for (number = 1; number <= count[kind] && !fits(kind "-" number, files[i]);) ++number
     if (number > count[kind]) count[kind] = number

@@ -187,11 +187,12 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
     const std::int64_t wanted = begins > 0 ? std::min(block - begins, bytes) : bytes < block ? bytes : bytes / block * block;
     const std::int64_t part = std::min(wanted, buffer_bytes);
     const std::int64_t whole = rounded_up(begins + part);
-    Transfer one(*this, transfer.writes);
-    if (!transfer.writes || part % block > 0) start_piece(one, IoRequest::Kind::read, at, buffer_, whole), wait(one);
+    if (Transfer before(*this); !transfer.writes || part % block > 0)
+      start_piece(before, IoRequest::Kind::read, at, buffer_, whole), wait(before);
     std::memcpy(transfer.writes ? buffer_ + begins : here, transfer.writes ? here : buffer_ + begins,
                 static_cast<std::size_t>(part));
-    if (transfer.writes) start_piece(one, IoRequest::Kind::write, at, buffer_, whole), wait(one);
+    if (Transfer after(*this, true); transfer.writes)
+      start_piece(after, IoRequest::Kind::write, at, buffer_, whole), wait(after);
     offset += part, bytes -= part, here += part;
   }
 }

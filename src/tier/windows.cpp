@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace chorale {
+namespace {
+
+constexpr std::size_t most_sets = 3;
+constexpr std::int64_t windows_worth_pinning = 24;  // of a walk: eight for each buffer
+
+}  // namespace
 
 // The memory of one window: a Staged per part, empty for parts that are in memory.
 class WindowWalk::Buffers {
@@ -125,8 +131,8 @@ void through_windows(const std::vector<WindowParts>& items, std::int64_t element
   }
   if (windows == 0) return;
   elements = std::min(elements, longest);
-  WindowWalk walk(items.front(), elements, memory, traffic, work,
-                  static_cast<std::size_t>(std::min<std::int64_t>(3, windows)), windows >= 24);
+  WindowWalk walk(items.front(), elements, memory, traffic, work, std::min(most_sets, static_cast<std::size_t>(windows)),
+                  windows >= windows_worth_pinning);
   for (std::size_t item = 0; item < items.size(); ++item) walk.add(item, items[item]);
   walk.finish();
 }

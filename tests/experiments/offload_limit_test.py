@@ -129,7 +129,7 @@ class OffloadLimit(unittest.TestCase):
         error = process.communicate()[1]
         self.assertEqual(process.returncode, 1, error)
         error = self.error_in(error)
-        self.assertRegex(error[0], "offloaded tensors could not be (read|written)")  # writes of parts of blocks read, too
+        self.assertIn("offloaded tensors could not be read", error[0])
         self.assertRegex(error[1], r"by pread and pwrite.*, byte \d+: Input/output error$")
         self.assertIn("resume from the last checkpoint", error[2])
         broken = os.path.realpath(f"{self.folder}/runs/latest")

@@ -48,6 +48,7 @@ class Prove(unittest.TestCase):
         updates = ("overlapped", "speculative", "delayed")
         lines = self.prove("--layouts", "dp2.pp2.z1", "--vary", "schedule,bucket,recompute,update")
         rows = [line for line in lines if "dp2.pp2.z1" in line]
+        self.assertGreater(len(rows), 11)
         for change in ("schedule gpipe", "bucket 1.0 KiB", "recompute full", *(f"update {when}" for when in updates)):
             self.assertTrue(any(f" {change} " in row for row in rows), (change, lines))
         self.assertTrue(all(row.endswith("equal") for row in rows), lines)

@@ -164,8 +164,7 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-// The backends take turns, so that each layout is trained on one of them, and on each of them under `make test-all`. With
-// more than four ranks, every backend has a seventh of the layouts.
+// Trains on every layout, or on a seventh of them if there are many.
 void same_on_processes(const ModelShape& shape, const std::vector<Layout>& layouts) {
   const auto options_of = [&](const Layout& layout) {
     TrainingOptions options = test::options_for("exact", layout);
@@ -173,14 +172,12 @@ void same_on_processes(const ModelShape& shape, const std::vector<Layout>& layou
     return options;
   };
   const test::Seen expected = test::train_alone(options_of({}));
-  const auto joining = static_cast<std::size_t>(std::ranges::count_if(all_backends(), test::joins_all));
-  const std::size_t stride = test::world().size() > 4 ? 7 : test::thorough() ? 1 : joining;
-  std::size_t turn = 0;
+  const std::size_t stride = test::world().size() > 4 ? 7 : 1;
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
     if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
-    for (std::size_t i = turn++ % stride; i < layouts.size(); i += stride) {
+    for (std::size_t i = 0; i < layouts.size(); i += stride) {
       INFO(to_string(layouts[i]) << " on " << backend.name);
       const TrainingOptions options = options_of(layouts[i]);
       REQUIRE_ALL(difference(expected, test::train(options, Mesh(layouts[i], worlds, {}), worlds.memory())) == "");
