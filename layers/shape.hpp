@@ -63,6 +63,9 @@ struct ModelShape {
   Experts experts = {};
   std::int64_t head = 0;  // width of a head; 0: width / heads
   bool qk_norm = false;   // an RMSNorm of every query and key head, before the rotation; Llama only
+  // All parts of a pipeline have as many blocks, if that is possible. If not, first the last part has one block less, then
+  // the first, and so on. False: parts have equal work, of which the head is a part.
+  bool equal_parts = false;
 
   bool operator==(const ModelShape&) const = default;
   bool llama() const { return family == "llama"; }

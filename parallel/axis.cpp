@@ -86,16 +86,23 @@ const Axis::Foreseen& Axis::foreseen(const TensorCall& call) {
     // A price needs the problems of all ranks. Those of an uneven all_to_all are priced as if all blocks were equal.
     const std::int64_t even_count = (key.count + size_ - 1) / size_ * size_;
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size_, 0, false, hosts_);
-    if (script_)
+    if (script_) {
       place->second.price = price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);
+      place->second.volume = volume_of_call(decision, priced, key.dtype, rank_);
+    }
   }
   return place->second;
 }
 
 int Axis::pretend(const TensorCall& call) {
-  const auto& [sent, price] = foreseen(call);
+  const auto& [sent, price, volume] = foreseen(call);
   add(static_cast<std::size_t>(call.what), sent);
-  return script_ ? script_->begin({.group = name_, .seconds = price.seconds, .link = price.link}) : -1;
+  if (!script_) return -1;
+  return script_->begin({.group = name_,
+                         .seconds = price.seconds,
+                         .link = price.link,
+                         .volume = volume,
+                         .scatters = call.what == Collective::reduce_scatter});
 }
 
 Axis::Sizes Axis::sizes_of(const Tensor& input, const RowsBetween& rows) const {
@@ -212,7 +219,9 @@ Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
     const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
-    call = script_->begin({name_, from, to, price.seconds, price.waits, price.link});
+    const bool crosses = host(from) != host(to);
+    const CallVolume volume{x.bytes(), x.bytes(), 1, crosses ? x.bytes() : 0, 2, crosses ? 1 : 2};
+    call = script_->begin({name_, from, to, price.seconds, price.waits, price.link, volume});
   }
   return {*this, Request(), x, x, call};
 }

@@ -153,6 +153,7 @@ class Axis {
   struct Foreseen {
     Sent sent;
     CallPrice price;
+    CallVolume volume;
   };
   const Foreseen& foreseen(const TensorCall& call);
   int pretend(const TensorCall& call);  // returns the call's number in the script; −1: there is no script

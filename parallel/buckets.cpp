@@ -145,10 +145,11 @@ Tensor Buckets::new_gradients(const Bucket& bucket) {
   return gradients;
 }
 
-// A piece is rounded to a buffer and then copied to the place of gradients that have been rounded before.
+// A piece is rounded to a buffer and then copied to the place of gradients that have been rounded before. A large bucket has
+// few large pieces, because a GPU needs time to start a kernel.
 void Buckets::round(const Bucket& bucket) {
   if (bucket.summed_type == options_.gradient) return;
-  const std::int64_t most = std::min<std::int64_t>(bucket.count, 1 << 16);
+  const std::int64_t most = std::min(bucket.count, std::max<std::int64_t>(1 << 16, bucket.count / 64));
   const Tensor buffer(memory_, {most}, bucket.summed_type, Category::workspace);
   for (std::int64_t first = 0; first < bucket.count; first += most) {
     const std::int64_t count = std::min(most, bucket.count - first);

@@ -83,6 +83,23 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
   return place;
 }
 
+namespace {
+
+// The ranks that differ from `rank` only on a set of axes, in the order of their index on these.
+std::vector<int> ranks_along(const Layout& l, const Coordinates& place, std::int64_t rank, AxisSet set) {
+  std::vector<int> ranks{static_cast<int>(rank)};
+  for (const std::size_t row : inwards(l, set)) {  // the innermost axis varies fastest
+    const std::int64_t stride = stride_of(l, row);
+    std::vector<int> more;
+    for (const int one : ranks)
+      for (std::int64_t i = 0; i < l.size(row); ++i) more.push_back(static_cast<int>(one + (i - place[row]) * stride));
+    ranks = std::move(more);
+  }
+  return ranks;
+}
+
+}  // namespace
+
 // A group that contains this rank.
 struct Mesh::Line {
   std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm the group uses
@@ -217,12 +234,17 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
 Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
                      std::shared_ptr<const Selector> selector, const std::vector<int>& hosts) {
   Mesh mesh(layout, rank);
-  std::map<std::string, std::vector<int>> hosts_of;  // by the name of a group of this rank
-  if (!hosts.empty())
-    for (const RankGroup& group : groups_of(layout))
-      if (std::ranges::count(group.ranks, rank)) hosts_of[group.name] = hosts_among(group.ranks, hosts);
+  const auto hosts_on = [&](const Line& line) -> std::vector<int> {
+    if (hosts.empty()) return {};
+    if (line.name != "ends") return hosts_among(ranks_along(layout, mesh.place_, rank, line.set), hosts);
+    if (line.size == 1) return hosts_among(std::vector{rank}, hosts);
+    const auto stages = ranks_along(layout, mesh.place_, rank, dividing(*layout.axes, Divides::layers));
+    std::vector<int> ranks;
+    for (const std::int64_t stage : end_stages(layout)) ranks.push_back(stages[static_cast<std::size_t>(stage)]);
+    return hosts_among(ranks, hosts);
+  };
   mesh.make([&](const Line& line) {
-    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size), hosts_of[line.name],
+    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size), hosts_on(line),
                                   choice_for(backends, line.chosen_as), choice_for(algorithms, line.chosen_as), selector,
                                   *mesh.time_);
   });

@@ -43,7 +43,16 @@ Share share_of_experts(const Mesh& mesh) {
   return {group.rank(), group.size(), names_of(axes, experts)};
 }
 
+std::vector<std::int64_t> equal_numbers(std::int64_t blocks, std::int64_t parts) {
+  const std::int64_t most = (blocks + parts - 1) / parts, missing = most * parts - blocks;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(parts), most);
+  for (std::int64_t i = 0; i < missing; ++i)
+    --numbers[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - i / 2 : i / 2)];
+  return numbers;
+}
+
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
+  if (shape.equal_parts) return equal_numbers(shape.layers, parts);
   const double h = static_cast<double>(shape.width), head = h * static_cast<double>(shape.vocabulary);
   const double attention = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width()) +
                            static_cast<double>(shape.heads * shape.head_width() * shape.sequence);

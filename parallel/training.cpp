@@ -136,7 +136,9 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     return batch;
   };
   const Shape message{boundary_->rows(micro * tokens_here()), options_.shape.width};
-  return run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
+  PipelineTimes times = run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
+  if (options_.meter) options_.meter->begins({});
+  return times;
 }
 
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {

@@ -22,6 +22,25 @@ CallPrice price_of_call(const Selector& selector, const std::string& backend, co
   return price;
 }
 
+CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank) {
+  const std::int64_t each = size_of(dtype);
+  CallVolume volume{.vector = each * problem.blocks.total(), .size = problem.size, .on_host = problem.size};
+  if (!decision.algorithm) return volume;
+  const Schedule own = decision.algorithm->plan(problem.at(rank));
+  volume.sent = each * own.elements_sent();
+  for (const Step& step : own.steps)
+    if (step.kind == Kind::send) volume.messages += std::ssize(step.peers);
+  if (number_of_hosts(problem.hosts) == 1) return volume;
+  volume.on_host = 0;
+  const auto host = [&](int r) { return problem.hosts[static_cast<std::size_t>(r)]; };
+  for (int other = 0; other < problem.size; ++other)
+    if (host(other) == host(rank)) {
+      ++volume.on_host;
+      volume.host_crossing += each * decision.algorithm->plan(problem.at(other)).elements_crossing();
+    }
+  return volume;
+}
+
 CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
   const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
   const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);

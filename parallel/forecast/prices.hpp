@@ -1,6 +1,8 @@
 // Prices of the calls of a step, by the machine file. A negative price: the file has none for this call.
 #pragma once
+#include "collectives/decision.hpp"
 #include "collectives/selection.hpp"
+#include "parallel/forecast/script.hpp"
 
 namespace chorale {
 
@@ -13,6 +15,9 @@ struct CallPrice {
 // The price of a collective that runs the chosen algorithm. `crossing`: the bytes that this rank sends to other hosts.
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
+
+// What the call moves on rank `rank` of the group, and on its host.
+CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank);
 
 CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);
 

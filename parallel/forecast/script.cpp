@@ -2,24 +2,33 @@
 
 namespace chorale {
 
-void Script::note(Work work, double amount) { since_[static_cast<std::size_t>(work)] += amount; }
+void Script::note(const KernelWork& kernel) {
+  since_[static_cast<std::size_t>(kernel.work)] += kernel.amount;
+  kernels_.push_back(kernel);
+}
+
+void Script::begins(const StepPart& part) {
+  settle();
+  acts_.push_back({.kind = Act::Kind::part, .part = part});
+}
 
 void Script::settle() {
-  if (since_ != Amounts{}) acts_.push_back({Act::Kind::work, since_});
-  since_ = {};
+  if (settled_ < kernels_.size())
+    acts_.push_back({.kind = Act::Kind::work, .work = since_, .first_kernel = settled_, .last = kernels_.size()});
+  since_ = {}, settled_ = kernels_.size();
 }
 
 int Script::begin(const Call& call) {
   settle();
   const int number = static_cast<int>(calls_.size());
   calls_.push_back(call);
-  acts_.push_back({Act::Kind::begin, {}, number});
+  acts_.push_back({.kind = Act::Kind::begin, .call = number});
   return number;
 }
 
 void Script::wait(int call) {
   settle();
-  acts_.push_back({Act::Kind::wait, {}, call});
+  acts_.push_back({.kind = Act::Kind::wait, .call = call});
 }
 
 Amounts Script::total() const {

@@ -5,6 +5,11 @@
 namespace chorale {
 namespace {
 
+StepPart::Kind kind_of(Pass pass) {
+  using Kind = StepPart::Kind;
+  return pass == Pass::forward ? Kind::forward : pass == Pass::backward ? Kind::backward : Kind::weights;
+}
+
 class ScheduleRun {
  public:
   ScheduleRun(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
@@ -28,6 +33,7 @@ class ScheduleRun {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
     MicroBatch& mine = *flying_.at(key);
+    if (Meter* meter = mine.context.queue.meter) meter->begins({kind_of(action.kind), action.micro_batch, action.chunk});
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     if (mine.kept_inputs && action.kind == Pass::backward) mine.kept_inputs->read_ahead();
     Tensor message = receive(action, mine.context);

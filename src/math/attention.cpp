@@ -111,7 +111,21 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
     }
 }
 
-double flops(const AttentionInput& in) { return 4.0 * in.pairs * static_cast<double>(in.shape.heads() * in.shape.width); }
+KernelWork work(const AttentionInput& in) {
+  const std::int64_t tokens = in.dropout.tokens.tokens, samples = in.qkv.dim(0) / tokens, heads = in.shape.heads();
+  return {.work = Work::attention,
+          .amount = 4.0 * in.pairs * static_cast<double>(heads * in.shape.width),
+          .bytes = static_cast<double>(in.qkv.bytes()),
+          .m = tokens,
+          .n = in.keys.count,
+          .k = in.shape.width,
+          .batch = samples * heads};
+}
+
+KernelWork backward_work(const AttentionInput& in) {
+  KernelWork both = work(in);
+  return both.amount *= 2.5, both.bytes *= 2, both.gradient = true, both;
+}
 
 void check(const AttentionInput& in, const Tensor& out, const Tensor& lse) {
   const AttentionShape& shape = in.shape;
@@ -170,7 +184,7 @@ AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, c
 
 void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue) {
   attention::check(in, out, lse);
-  if (in.qkv.phantom()) return queue.note(Work::attention, attention::flops(in));
+  if (in.qkv.phantom()) return queue.note(attention::work(in));
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     S* const to = out.values<S>().data();

@@ -65,8 +65,8 @@ void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, fl
 void check(const AttentionInput& in, const Tensor& out, const Tensor& lse);
 void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
            const KeyRows& dkeys, DType sums);                                       // `sums`: the type of dkeys
-double flops(const AttentionInput& in);                                             // of the forward pass
-inline double backward_flops(const AttentionInput& in) { return 2.5 * flops(in); }  // five products instead of two
+KernelWork work(const AttentionInput& in);           // of the forward pass
+KernelWork backward_work(const AttentionInput& in);  // five products instead of two
 
 // The keys that a query sees, as a range of the keys of a call.
 struct Sight {

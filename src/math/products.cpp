@@ -72,6 +72,23 @@ void add_outer_in_tiles(const ProductShape& shape, const Tensor& x, const Tensor
   });
 }
 
+double bytes_in(std::initializer_list<const Tensor*> tensors) {
+  std::int64_t bytes = 0;
+  for (const Tensor* tensor : tensors) bytes += tensor->bytes();
+  return static_cast<double>(bytes);
+}
+
+// The work of a product [m, k] · [k, n].
+KernelWork work_of(const ProductShape& shape, double bytes, bool gradient) {
+  return {.work = Work::product,
+          .amount = 2.0 * static_cast<double>(shape.m * shape.n) * static_cast<double>(shape.k),
+          .bytes = bytes,
+          .m = shape.m,
+          .n = shape.n,
+          .k = shape.k,
+          .gradient = gradient};
+}
+
 }  // namespace
 
 std::string product_library() { return "oneDNN " + onednn::version(); }
@@ -108,7 +125,7 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
                        const Queue& queue) {
   const ProductShape shape = product_shape(x, w, transposed, bias, y);
   const auto [m, n, k, nothing] = shape;
-  if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
+  if (nothing) return queue.note(work_of(shape, bytes_in({&x, &w, &y}), false));
   if (x.dtype() == DType::f64) {
     parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
       reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
@@ -142,7 +159,7 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
 void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
   const ProductShape shape = outer_shape(x, dy, dw);
   const auto [m, n, k, nothing] = shape;
-  if (nothing) return queue.note(Work::product, 2.0 * static_cast<double>(m * n) * static_cast<double>(k));
+  if (nothing) return queue.note(work_of({k, n, m, true}, bytes_in({&x, &dy, &dw, &dw}), true));
   if (x.dtype() == DType::f64) {
     reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
   } else if (matmuls_.supports(x.dtype()) && !(x.dtype() == DType::f32 && outer_is_faster_in_tiles(m))) {

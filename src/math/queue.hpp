@@ -16,10 +16,29 @@ struct DeviceKernels;  // src/math/device_kernels.hpp
 enum class Work : std::uint8_t { product, attention, elements, update };
 inline constexpr std::size_t kinds_of_work = 4;
 
+// One kernel. Where its time depends on its shape, the shape is noted too:
+//
+//   product     [m, k] · [k, n]
+//   attention   in each of `batch` heads of samples, m queries and n keys of width k
+struct KernelWork {
+  Work work = Work::elements;
+  double amount = 0;  // flops or bytes
+  double bytes = 0;   // read and written
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool gradient = false;  // of attention: its backward pass; of a product: one that adds to the gradient of a weight
+};
+
+// A part of a step: a pass of one micro-batch through one chunk of the model, or what comes after all passes.
+struct StepPart {
+  enum class Kind : std::uint8_t { forward, backward, weights, rest } kind = Kind::rest;
+  std::int64_t micro_batch = 0, chunk = 0;
+};
+
 class Meter {
  public:
   virtual ~Meter() = default;
-  virtual void note(Work work, double amount) = 0;
+  virtual void note(const KernelWork& kernel) = 0;
+  virtual void begins(const StepPart& part) = 0;
 };
 
 struct Queue {
@@ -28,8 +47,9 @@ struct Queue {
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
   Meter* meter = nullptr;                 // null: nobody asks for the work of kernels on phantom tensors
 
-  void note(Work work, double amount) const {
-    if (meter) meter->note(work, amount);
+  void note(Work work, double amount) const { note({.work = work, .amount = amount, .bytes = amount}); }
+  void note(const KernelWork& kernel) const {
+    if (meter) meter->note(kernel);
   }
 };
 

@@ -10,7 +10,7 @@ constexpr Speeds one_each{1, 1, 1, 1};
 
 Script works(double seconds) {
   Script script;
-  script.note(Work::product, seconds);
+  script.note({.work = Work::product, .amount = seconds});
   script.settle();
   return script;
 }
@@ -25,7 +25,7 @@ StepTime of_two(const Script& a, const Script& b, const forecast::Site& site,
 Script overlapped(double work, double call, double link = 100) {
   Script script;
   const int number = script.begin({.group = "dp", .seconds = call, .link = link});
-  script.note(Work::product, work);
+  script.note({.work = Work::product, .amount = work});
   script.wait(number);
   script.settle();
   return script;
@@ -46,7 +46,7 @@ TEST_CASE("a call runs while its ranks compute, from the time when all have begu
   CHECK(of_two(overlapped(4, 3), overlapped(4, 3), two_hosts).seconds == Approx(4));
   CHECK(of_two(overlapped(1, 3), overlapped(2, 3), two_hosts).seconds == Approx(3));
   Script late;
-  late.note(Work::product, 2);
+  late.note({.work = Work::product, .amount = 2});
   late.wait(late.begin({.group = "dp", .seconds = 3}));
   CHECK(of_two(overlapped(1, 3), late, two_hosts).seconds == Approx(5));
 }
@@ -81,11 +81,11 @@ TEST_CASE("a short message moves at once, a long one when both ends have begun i
   const auto message = [](bool waits) {
     Script sender, receiver;
     sender.begin({"pp", 0, 1, 2, waits, 2});
-    sender.note(Work::product, 5);
+    sender.note({.work = Work::product, .amount = 5});
     sender.settle();
-    receiver.note(Work::product, 3);
+    receiver.note({.work = Work::product, .amount = 3});
     receiver.wait(receiver.begin({"pp", 0, 1, 2, waits, 2}));
-    receiver.note(Work::product, 4);
+    receiver.note({.work = Work::product, .amount = 4});
     receiver.settle();
     return of_two(sender, receiver, {{0, 1}, {0, 1}, 1}, {{"pp", "pp", {0, 1}}}).seconds;
   };

@@ -145,7 +145,7 @@ void ExactNumerics::attention_backward(const AttentionInput& in, const Tensor& d
   attention::check(in, dout, out, lse, dqkv, dkeys, DType::i64);
   require(leaf > 0, "a leaf must have at least one query, not {}", leaf);
   require_values(in.qkv, "qkv");
-  if (in.qkv.phantom()) return queue.note(Work::attention, attention::backward_flops(in));
+  if (in.qkv.phantom()) return queue.note(attention::backward_work(in));
   if (all_real({&in.qkv, &dout, &out, &lse, &dqkv, &dkeys.tensor}))
     kernels_->attention_backward(in, dout, out, lse, dqkv, dkeys, leaf, site, queue);
 }
