@@ -11,6 +11,7 @@
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 #include "src/base/toml.hpp"
+#include "src/base/toml_fields.hpp"
 
 namespace chorale {
 namespace {
@@ -21,95 +22,7 @@ constexpr const char* how_to_mend =
     "correct the line (docs/machine_file.md), or move the file away and measure anew: chorale tune --calibrate";
 constexpr double most_seconds = 3600, most_rate = 1e18, most_count = 1e9;
 
-// One table of the file. Reads its keys; finish() refuses those that nobody has read.
-class Fields {
- public:
-  Fields(const toml::table& table, std::string section, const std::string& file)
-      : table_(table), section_(std::move(section)), file_(file) {}
-
-  bool has(const char* key) { return table_.contains(key); }
-
-  std::string text(const char* key) {
-    const toml::node& node = find(key);
-    if (!node.is_string()) refuse(key, node, "is not a text in quotes");
-    return node.ref<std::string>();
-  }
-  std::string text(const char* key, const char* missing) { return has(key) ? text(key) : missing; }
-
-  bool flag(const char* key) {
-    if (!has(key)) return false;
-    const toml::node& node = find(key);
-    if (!node.is_boolean()) refuse(key, node, "is neither true nor false");
-    return node.ref<bool>();
-  }
-
-  double number(const char* key, double least, double most) { return value(key, find(key), least, most); }
-  double number(const char* key, double least, double most, double missing) {
-    return has(key) ? number(key, least, most) : missing;
-  }
-
-  std::vector<double> numbers(const char* key, std::size_t count, double least, double most) {
-    const toml::node& node = find(key);
-    if (count == 1) return {value(key, node, least, most)};
-    const toml::array* list = node.as_array();
-    if (!list || list->size() != count) refuse(key, node, fmt::format("is not a list of {} numbers", count));
-    std::vector<double> values;
-    for (const toml::node& part : *list) values.push_back(value(key, part, least, most));
-    return values;
-  }
-
-  std::vector<Fields> tables(const char* key) {
-    std::vector<Fields> all;
-    if (!has(key)) return all;
-    const toml::node& node = find(key);
-    if (!node.is_array_of_tables()) refuse(key, node, fmt::format("is not a list of tables, each headed [[{}]]", key));
-    for (const toml::node& part : *node.as_array()) all.emplace_back(*part.as_table(), fmt::format("[[{}]] ", key), file_);
-    return all;
-  }
-  std::optional<Fields> table(const char* key) {
-    if (!has(key)) return std::nullopt;
-    const toml::node& node = find(key);
-    if (!node.is_table()) refuse(key, node, "is not a table");
-    return Fields(*node.as_table(), section_ + key + ".", file_);
-  }
-
-  void finish() {
-    for (const auto& [key, node] : table_)
-      if (const std::string name{std::string_view(key)}; !read_.contains(name)) {
-        std::vector<std::string> known(read_.begin(), read_.end());
-        for (const PriceKey& price : price_keys()) known.emplace_back(price.name);
-        refuse(name, node, "is no key of a machine file", did_you_mean(name, known, ""));
-      }
-  }
-
-  [[noreturn]] void refuse(const std::string& key, const toml::node& node, const std::string& why,
-                           const std::string& hint = "") const {
-    usage_error("the machine file is wrong",
-                fmt::format("{}:{}: {}{} {}", file_, node.source().begin.line, section_, key, why),
-                hint.empty() ? how_to_mend : hint);
-  }
-  const toml::node& find(const char* key) {
-    read_.insert(key);
-    const toml::node* node = table_.get(key);
-    if (!node) refuse(key, table_, "is missing from the table that begins here");
-    return *node;
-  }
-
- private:
-  double value(const char* key, const toml::node& node, double least, double most) const {
-    const auto number = node.value<double>();
-    if (!number || node.is_string() || node.is_boolean()) refuse(key, node, "is not a number");
-    if (!(*number >= least && *number <= most))
-      refuse(key, node, fmt::format("is {:g}, but must be from {:g} to {:g}", *number, least, most));
-    return *number;
-  }
-
-  const toml::table& table_;
-  std::string section_, file_;
-  std::set<std::string> read_;
-};
-
-Level level_of(Fields fields) {
+Level level_of(TomlFields fields) {
   Level level{.backend = fields.text("backend"), .span = fields.text("span", "host")};
   if (level.span != "host" && level.span != "network")
     fields.refuse("span", fields.find("span"), fmt::format("is \"{}\", but must be host or network", level.span));
@@ -123,7 +36,7 @@ Level level_of(Fields fields) {
   level.error = fields.number("error", 0, 100, 0);
   level.error_95 = fields.number("error_95", 0, 100, 0);
   for (const char* needed : {"latency", level.span == "network" ? "link" : "cross"}) fields.find(needed);
-  std::optional<Fields> spread = fields.table("spread");
+  std::optional<TomlFields> spread = fields.table("spread");
   for (const PriceKey& key : price_keys()) {
     const bool is_rate = std::string_view(key.unit) == "B/s";
     if (fields.has(key.name))
@@ -133,8 +46,10 @@ Level level_of(Fields fields) {
                                                                                   : most_rate);
     if (spread && spread->has(key.name)) level.spread[key.name] = spread->numbers(key.name, key.count, 0, most_rate);
   }
-  if (spread) spread->finish();
-  fields.finish();
+  std::vector<std::string> prices;
+  for (const PriceKey& key : price_keys()) prices.emplace_back(key.name);
+  if (spread) spread->finish(prices);
+  fields.finish(prices);
   return level;
 }
 
@@ -191,21 +106,24 @@ Machine parse_machine(const std::string& text, const std::string& file) {
     usage_error("the machine file is not valid TOML",
                 fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())), how_to_mend);
   }
-  Fields top(all, "", file);
+  const FieldsFile described{file, "machine file", how_to_mend};
+  TomlFields top(all, "", described);
   if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
   top.number("version", version, version);
-  Machine machine{.signature = top.text("machine"), .cores = static_cast<int>(top.number("cores", 1, most_count))};
-  for (Fields& row : top.tables("peak")) {
+  Machine machine{.signature = top.text("machine"), .system = system_of(top)};
+  machine.cores =
+      static_cast<int>(machine.system ? top.number("cores", 1, most_count, 1) : top.number("cores", 1, most_count));
+  for (TomlFields& row : top.tables("peak")) {
     machine.peaks.push_back({{row.text("type"), row.text("processor"), row.text("library", "")},
                              {row.number("flops", 1, most_rate), row.text("measured", ""), row.flag("busy")}});
     row.finish();
   }
-  for (Fields& row : top.tables("sum")) {
+  for (TomlFields& row : top.tables("sum")) {
     machine.sums.push_back({row.text("type"), row.number("rate", 1, most_rate), row.number("spread", 0, most_rate, 0),
                             row.text("measured", "")});
     row.finish();
   }
-  for (Fields& row : top.tables("compute")) {
+  for (TomlFields& row : top.tables("compute")) {
     machine.computes.push_back({.type = row.text("type"),
                                 .ranks = static_cast<int>(row.number("ranks", 1, most_count)),
                                 .product = row.number("product", 1, most_rate),
@@ -217,7 +135,7 @@ Machine parse_machine(const std::string& text, const std::string& file) {
                                 .busy = row.flag("busy")});
     row.finish();
   }
-  for (const Fields& row : top.tables("level")) machine.levels.push_back(level_of(row));
+  for (const TomlFields& row : top.tables("level")) machine.levels.push_back(level_of(row));
   top.finish();
   return machine;
 }

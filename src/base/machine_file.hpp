@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/system.hpp"
+
 namespace chorale {
 
 struct PeakKey {
@@ -74,6 +76,7 @@ struct Machine {
   std::vector<SumRate> sums;
   std::vector<Level> levels;
   std::vector<ComputeRates> computes;
+  std::optional<System> system;  // of accelerators
 };
 
 struct PriceKey {

@@ -1,0 +1,114 @@
+// Machine files of systems of accelerators: the files that come with Chorale, and broken ones.
+#include "src/base/system.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "src/base/error.hpp"
+#include "src/base/machine_file.hpp"
+#include "tests/catch.hpp"
+
+namespace chorale::test {
+namespace {
+
+// Line 6 is `memory`, line 12 `type`, line 18 `link`, line 22 `adapters`.
+const std::string good = R"(schema = "chorale machine"
+version = 1
+machine = "a toy"
+[accelerator]
+name = "toy"
+memory = 80e9
+units = 10
+bandwidth = 1e12
+streamed = 0.8
+start = 4e-6
+[[accelerator.product]]
+type = "bf16"
+flops = 1e14
+reached = 0.8
+ramp = 160
+[host]
+accelerators = 8
+link = 100e9
+latency = 3e-6
+[network]
+# eight of them
+adapters = 8
+adapter = 10e9
+latency = 5e-6
+[software]
+launch = 42e-6
+attention = "unfused"
+)";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  REQUIRE(text.find(from) != std::string::npos);
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    parse_machine(text, "toy.toml");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a machine file of accelerators is read") {
+  const Machine machine = parse_machine(good, "toy.toml");
+  REQUIRE(machine.system);
+  const System& system = *machine.system;
+  CHECK((system.accelerator.units == 10 && system.accelerator.products.at(0).ramp == 160));
+  CHECK((system.host.link == 100e9 && system.network.adapters == 8 && system.network.collective == 1));
+  CHECK((system.software.launch == 42e-6 && !system.software.fused_attention && system.software.overlaps_calls));
+}
+
+TEST_CASE("impossible machines are refused in three lines that name the line and the key") {
+  struct Broken {
+    const char *from, *to, *says;
+  };
+  const Broken all[] = {
+      {"bandwidth = 1e12", "bandwidth = 0", "toy.toml:8: accelerator.bandwidth is 0, but must be from 1"},
+      {"link = 100e9", "link = 0", "toy.toml:18: host.link is 0"},
+      {"adapter = 10e9", "adapter = -1", "toy.toml:23: network.adapter is -1"},
+      {"reached = 0.8", "reached = 1.2", "toy.toml:14: [[accelerator.product]] reached is 1.2, but must be from 0.01 to 1"},
+      {"streamed = 0.8", "streamed = \"most\"", "toy.toml:9: accelerator.streamed is not a number"},
+      {"memory = 80e9\n", "", "toy.toml:4: accelerator.memory is missing"},
+      {"[host]\naccelerators = 8\nlink = 100e9\nlatency = 3e-6\n", "", "host is missing"},
+      {"[[accelerator.product]]\ntype = \"bf16\"\nflops = 1e14\nreached = 0.8\nramp = 160\n", "",
+       "how fast does it multiply? Add [[accelerator.product]]"},
+      {"units = 10", "units = 0", "toy.toml:7: accelerator.units is 0"},
+      {"latency = 5e-6", "latency = 5000", "toy.toml:24: network.latency is 5000, but must be from 0 to 3600"},
+      {"launch = 42e-6", "lunch = 42e-6", "toy.toml:26: software.lunch is no key of a machine file"},
+      {"attention = \"unfused\"", "attention = \"flash\"", "toy.toml:27: software.attention is neither"},
+      {"adapters = 8", "adapters = nan", "toy.toml:22: network.adapters is nan"},
+  };
+  for (const Broken& broken : all) {
+    const std::string refusal = refusal_of(replaced(good, broken.from, broken.to));
+    INFO(broken.to << "\n" << refusal);
+    CHECK(refusal.find(broken.says) != std::string::npos);
+    CHECK(std::ranges::count(refusal, '\n') == 2);
+  }
+}
+
+TEST_CASE("the machine files that come with Chorale can be read, and say where their numbers come from") {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("experiments/machines")) {
+    INFO(entry.path());
+    std::ifstream stream(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    const Machine machine = parse_machine(text, entry.path().string());
+    REQUIRE(machine.system);
+    int sources = 0;
+    for (std::size_t at = 0; (at = text.find("source = \"", at)) != std::string::npos; ++at) ++sources;
+    CHECK(sources == 3 + static_cast<int>(machine.system->accelerator.products.size()));
+    ++files;
+  }
+  CHECK(files >= 6);
+}
+
+}  // namespace chorale::test
