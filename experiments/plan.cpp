@@ -16,10 +16,13 @@
 #include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
 #include "experiments/hosts_option.hpp"
+#include "experiments/machine_named.hpp"
 #include "experiments/plan/candidates.hpp"
 #include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/hosts.hpp"
 #include "experiments/plan/longest_sequence.hpp"
+#include "experiments/plan/published.hpp"
+#include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
@@ -62,7 +65,17 @@ class PlanCommand final : public Command {
         .only_where("a memory limit and one layout", [this] {
           return !memory_limit_ ? "memory-limit is auto" : layout_flags_.all() ? "layout is all" : "";
         });
-    o.add("machine", machine_, "machine file whose prices predict times, instead of the default one").words("FILE");
+    o.add("machine", machine_,
+          "machine whose file predicts times, by its name or file (docs/machines.md), instead of this one")
+        .words("NAME");
+    o.add("timeline", timeline_, "picture of the predicted step, on a machine of accelerators: .svg, or .json for Chrome")
+        .words("FILE")
+        .only_where("machine", [this] { return machine_.empty() ? "no machine is given" : ""; });
+    o.add("table", table_.table, "instead of a plan, predictions for the rows of a published table (docs/planner.md)")
+        .words("FILE.csv");
+    o.add("assumptions", table_.assumptions, "what tables do not say, instead of the file that comes with the program")
+        .words("FILE.toml")
+        .only_where("table", [this] { return table_.table.empty() ? "no table is given" : ""; });
     const auto one_plan_in_text = [this] {
       return layout_flags_.all() ? "layout is all"
              : longest_sequence_ ? "longest-sequence is given"
@@ -84,6 +97,7 @@ class PlanCommand final : public Command {
   }
 
   void check(const Launch&) override {
+    if (!table_.table.empty()) return;
     hosts_.resolve(ranks_);
     if (hosts_.given()) places_.emplace(hosts_.topology());
     if (layout_flags_.all()) return check_all();
@@ -106,6 +120,10 @@ class PlanCommand final : public Command {
 
   int run(Session& session) override {
     for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
+    if (!table_.table.empty()) {
+      table_.machine = machine_, table_.format = format_;
+      return plan::print_published(table_, session.clock), 0;
+    }
     if (layout_flags_.all()) return choose(session);
     if (longest_sequence_) return find_longest();
     const Layout& l = request_.layout;
@@ -137,10 +155,17 @@ class PlanCommand final : public Command {
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
           name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
-          forecast ? "predicted by the machine file: " + train::in_words(forecast.time)
-                   : "not predicted: " + forecast.why_not,
+          forecast                              ? "predicted by the machine file: " + train::in_words(forecast.time)
+          : request_.selector->machine().system ? "predicted below"
+                                                : "not predicted: " + forecast.why_not,
           plan::words_for_states(request_), whole_.tokens > 0 ? "\n" + plan::words_for_time(whole_, request_) : "",
           l.context_ranks() > 1 ? ", context rank 0" : "");
+    }
+    if (const auto& system = request_.selector->machine().system) {
+      const StepRequest timed{.plan = request_, .system = *system};
+      const PredictedStep step = predict_step(timed);
+      if (!timeline_.empty()) plan::draw(step, to_string(l), timeline_);
+      fmt::print("{}{}", plan::words_for_system(step, timed, whole_, format_), format_ == "text" ? "\n" : "");
     }
     fmt::print("{}", memory.print(format_));
     if (offloaded.rows() > 0 && format_ == "text")
@@ -257,7 +282,8 @@ class PlanCommand final : public Command {
   // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
   // like this one. The output states every assumption.
   void assume() {
-    const std::string here = best_backend(false, joins_here);
+    const bool elsewhere = !machine_.empty() && machine_named(machine_).system;
+    const std::string here = elsewhere ? "mpi" : best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
       if (backend == "auto") {
@@ -271,7 +297,8 @@ class PlanCommand final : public Command {
     const std::filesystem::path file = default_tuning_file();
     const bool tuned = !file.empty() && std::filesystem::exists(file);
     const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
-    const auto selector = std::make_shared<const Selector>(table, machine_for(machine_));
+    const auto selector =
+        std::make_shared<const Selector>(table, machine_.empty() ? machine_for("") : machine_named(machine_));
     request_.selector = selector;
     if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
                      [](const auto& a) { return a.second == "auto"; }))
@@ -322,6 +349,8 @@ class PlanCommand final : public Command {
   plan::WholeTraining whole_;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
+  std::string timeline_;
+  plan::TableRequest table_;
   PlanRequest request_;
   std::string assumed_, why_order_, why_prefetch_;
 };

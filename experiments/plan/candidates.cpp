@@ -7,6 +7,7 @@
 #include "parallel/assemble.hpp"
 #include "parallel/forecast/step.hpp"
 #include "parallel/pipeline/schedule.hpp"
+#include "parallel/planner/step.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::plan {
@@ -114,7 +115,10 @@ Candidate weigh(const PlanRequest& request) {
     all.state_bytes = std::max(all.state_bytes, here.states);
     all.sent_bytes = here.sent < 0 || all.sent_bytes < 0 ? -1 : std::max(all.sent_bytes, here.sent);
   }
-  if (const StepForecast forecast = forecast_step(request)) all.seconds = forecast.time.seconds;
+  if (const auto& machine = request.selector; machine && machine->machine().system)
+    all.seconds = predict_step({.plan = request, .system = *machine->machine().system}).seconds;
+  else if (const StepForecast forecast = forecast_step(request))
+    all.seconds = forecast.time.seconds;
   return all;
 }
 

@@ -1,0 +1,95 @@
+#include "experiments/plan/published.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "experiments/machine_named.hpp"
+#include "experiments/plan/published_errors.hpp"
+#include "experiments/plan/published_table.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::plan {
+namespace {
+
+bool belongs(const Series& series, const PublishedTable& table) {
+  return std::set(series.columns.begin(), series.columns.end()) == std::set(table.settings.begin(), table.settings.end());
+}
+bool belongs(const Series& series, const System& system, const Row& row) {
+  const auto gpus = row.find("gpus");
+  const bool one_host = gpus == row.end() || gpus->second <= system.host.accelerators;
+  return one_host ? series.one_host : series.many_hosts;
+}
+
+std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string in_words(const Errors& e) {
+  return fmt::format("mean {:.1f} %, median {:.1f} %, greatest {:.1f} %", 100 * e.mean, 100 * e.median, 100 * e.greatest);
+}
+
+void print_errors(const Series& series, const std::vector<Compared>& rows) {
+  fmt::print("errors: {}\n", in_words(errors_of(rows)));
+  fmt::print("  constant tokens/s per GPU, fitted to all rows: {}\n", in_words(errors_of_constant(rows)));
+  fmt::print("  closed form, two constants fitted to all rows: {}\n", in_words(errors_of_closed_form(rows)));
+  if (const auto pair = series.fits_two_rows ? fitted_to_two(rows) : std::nullopt)
+    fmt::print("  two rows fitted ({} and {}; products × {:.3f}, others × {:.3f}): {} of the others\n", pair->first + 1,
+               pair->second + 1, pair->products, pair->others, in_words(pair->errors));
+}
+
+void print_series(const Series& series, const PublishedTable& table, const TableRequest& request, Clock& clock) {
+  const std::string& machine = request.machine.empty() ? series.machine : request.machine;
+  const System system = system_named(machine);
+  std::vector<std::string> columns{"row"};
+  columns.insert(columns.end(), table.settings.begin(), table.settings.end());
+  for (const char* column : {"layout", "micro-batch", "predicted s", "measured s", "error"}) columns.emplace_back(column);
+  TextTable text(columns);
+  std::vector<Compared> compared;
+  Progress progress(series.name, std::ssize(table.rows), clock, Progress::screen_of(stderr));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const Row& row = table.rows[i];
+    progress.update(static_cast<std::int64_t>(i), fmt::format("row {}", i + 1));
+    if (!belongs(series, system, row)) continue;
+    const PredictedRow predicted = predict_row(series, system, row);
+    const double measured = measured_seconds(series, row, predicted);
+    std::vector<std::string> cells{std::to_string(i + 1)};
+    for (const std::string& name : table.settings) cells.push_back(fmt::format("{:g}", row.at(name)));
+    cells.insert(cells.end(),
+                 {predicted.layout, std::to_string(predicted.micro_batch), fmt::format("{:.4g}", predicted.seconds)});
+    const bool known = !std::isnan(measured);
+    cells.insert(cells.end(),
+                 {known ? fmt::format("{:.4g}", measured) : "", known ? percent(predicted.seconds / measured - 1) : ""});
+    text.add(cells);
+    if (known) compared.push_back({predicted, measured});
+  }
+  if (text.rows() == 0) return;
+  if (request.format == "text") fmt::print("{}, on {}\n", series.name, machine);
+  fmt::print("{}", text.print(request.format));
+  if (request.format == "text" && !compared.empty()) print_errors(series, compared);
+  if (request.format == "text") fmt::print("\n");
+}
+
+}  // namespace
+
+void print_published(const TableRequest& request, Clock& clock) {
+  const PublishedTable table = read_published(request.table);
+  const std::filesystem::path assumptions =
+      request.assumptions.empty() ? shared_file("published/assumptions.toml") : std::filesystem::path(request.assumptions);
+  bool any = false;
+  for (const Series& series : read_series(assumptions)) {
+    if (!belongs(series, table)) continue;
+    const bool measured_elsewhere = !table.measured.empty() && std::ranges::count(table.measured, series.measured) == 0;
+    if (measured_elsewhere) continue;
+    any = true;
+    print_series(series, table, request, clock);
+  }
+  if (!any)
+    usage_error("no assumptions are known for a table with these columns",
+                fmt::format("{}: {}", request.table, join(table.settings, ", ")),
+                fmt::format("add a [[series]] to {} (docs/planner.md)", assumptions.string()));
+}
+
+}  // namespace chorale::plan

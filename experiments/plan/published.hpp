@@ -1,0 +1,15 @@
+// `chorale plan --table FILE.csv`: predicts every row of a published table, and compares it with what was measured.
+#pragma once
+#include <string>
+
+#include "src/base/clock.hpp"
+
+namespace chorale::plan {
+
+struct TableRequest {
+  std::string table, machine, assumptions;  // files; empty: as the series says; those beside the program
+  std::string format = "text";
+};
+void print_published(const TableRequest& request, Clock& clock);
+
+}  // namespace chorale::plan

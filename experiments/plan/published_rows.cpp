@@ -1,0 +1,162 @@
+#include "experiments/plan/published_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "parallel/assemble.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale::plan {
+namespace {
+
+// The settings of a row, with those of the series for what the table does not have.
+class Settings {
+ public:
+  Settings(const Series& series, const Row& row) : series_(series), row_(row) {}
+  std::int64_t of(const std::string& name) const {
+    if (const auto found = find(name)) return *found;
+    usage_error("the table and its assumptions lack a setting", fmt::format("{}: {}", series_.name, name),
+                "add the column, or the key to [series.given] (docs/planner.md)");
+  }
+  std::int64_t of(const std::string& name, std::int64_t missing) const { return find(name).value_or(missing); }
+  std::optional<std::int64_t> find(const std::string& name) const {
+    for (const auto* values : {&row_, &series_.given})
+      if (const auto found = values->find(name); found != values->end()) return std::llround(found->second);
+    return std::nullopt;
+  }
+
+ private:
+  const Series& series_;
+  const Row& row_;
+};
+
+ModelShape shape_of(const Series& series, const Settings& s) {
+  ModelShape shape;
+  shape.family = series.family;
+  shape.width = s.of("hidden"), shape.layers = s.of("layers"), shape.heads = s.of("heads");
+  shape.groups = s.of("groups", shape.heads), shape.ffn = s.of("ffn", 4 * shape.width);
+  shape.sequence = s.of("sequence"), shape.vocabulary = s.of("vocabulary");
+  shape.dropout = series.dropout, shape.tied = !shape.llama(), shape.equal_parts = true;
+  return shape;
+}
+
+// The setting of one possible run of a row.
+struct Attempt {
+  std::int64_t micro_batch, interleave;
+};
+
+StepRequest request_of(const Series& series, const System& machine, const Settings& s, const Attempt& attempt) {
+  StepRequest request{.system = machine, .products = series.products};
+  request.system.software = series.software;
+  TrainingOptions& o = request.plan.options;
+  o.shape = shape_of(series, s);
+  o.compute = series.type == "f16" ? DType::f16 : DType::bf16;
+  // Selective recomputation is that of scores (Korthikanti et al.), which fused attention never keeps.
+  o.remake = series.remake == Remake::full ? Remake::full : Remake::none;
+  request.system.software.recomputes_attention = series.remake == Remake::selective;
+  o.micro_batch = attempt.micro_batch;
+  o.global_batch = s.of(s.find("batch") ? "batch" : "sequences");
+  if (series.reduces_in_bf16) o.gradient_sums = DType::bf16;
+  if (series.one_bucket) o.bucket_bytes = std::int64_t{1} << 40;
+  const std::int64_t t = s.of("t", 1), p = s.of("p", 1), c = s.of("cp", 1);
+  const std::int64_t gpus = s.find("gpus").value_or(t * p * c * s.of("d", 1));
+  std::string word = fmt::format("dp{}.tp{}.pp{}.cp{}.z{}", gpus / (t * p * c), t, p, c, series.zero);
+  if (t * p * c * (gpus / (t * p * c)) != gpus)
+    usage_error("the ranks of a row are no multiple of its layout", fmt::format("{} ranks, t {} p {} cp {}", gpus, t, p, c),
+                "correct the row");
+  if (series.sequence_parallel && t > 1) word += ".sp";
+  if (attempt.interleave > 1) word += fmt::format(".v{}", attempt.interleave);
+  request.plan.layout = parse_layout(word, gpus);
+  request.plan.backends = {{"", "mpi"}};
+  // Long vectors go around rings; the few numbers that all ranks exchange at the end of a step go by the shortest way.
+  request.plan.algorithms = {{"", "ring"}, {"world", "auto"}};
+  request.plan.selector = std::make_shared<const Selector>();
+  return request;
+}
+
+bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
+  const TrainingOptions& o = request.plan.options;
+  const Layout& l = request.plan.layout;
+  if (o.global_batch % (l.replicas() * o.micro_batch) != 0) return false;
+  const std::int64_t micro_batches = o.global_batch / (l.replicas() * o.micro_batch);
+  if (l.chunks > 1 && micro_batches % l.stages() != 0) return false;
+  return !chosen_by_us || s.of("layers") % (l.stages() * l.chunks) == 0;
+}
+
+// Bytes of the fullest rank: those that a plan counts, and the scores of attention in parts.
+double bytes_of(const StepRequest& request) {
+  PlanRequest brief = request.plan;
+  const TrainingOptions& o = request.plan.options;
+  const Layout& l = request.plan.layout;
+  brief.options.global_batch =
+      std::min(o.global_batch, std::max(2 * l.stages(), l.chunks > 1 ? 2 * l.stages() : 1) * l.replicas() * o.micro_batch);
+  const RankPlan plan = plan_rank(brief, fullest_rank(brief.options, l, 0));
+  const double scores = static_cast<double>(o.micro_batch * o.shape.heads / l.shards()) *
+                        static_cast<double>(o.shape.sequence * o.shape.sequence);
+  return static_cast<double>(plan.peak_bytes) + (request.system.software.fused_attention ? 0 : 5 * scores);
+}
+
+double ptdp_flops(const TrainingOptions& o) {
+  const double h = static_cast<double>(o.shape.width), l = static_cast<double>(o.shape.layers);
+  const double s = static_cast<double>(o.shape.sequence), v = static_cast<double>(o.shape.vocabulary);
+  return 96 * static_cast<double>(o.global_batch) * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+PredictedRow predicted(const Series& series, StepRequest request, const Attempt& attempt) {
+  const PredictedStep step = predict_step(request);
+  const TrainingOptions& o = request.plan.options;
+  const Layout& l = request.plan.layout;
+  const auto ranks = static_cast<double>(l.ranks());
+  const double micro_batches = static_cast<double>(o.global_batch / (l.replicas() * o.micro_batch));
+  PredictedRow row{.seconds = step.seconds,
+                   .micro_batch = attempt.micro_batch,
+                   .interleave = attempt.interleave,
+                   .layout = to_string(l),
+                   .tokens_per_gpu = static_cast<double>(o.global_batch * o.shape.sequence) / ranks,
+                   .flops_per_gpu = step.model_flops * series.closed_form_flops / ranks,
+                   .bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks),
+                   .published_flops = ptdp_flops(o)};
+  row.flops_per_gpu *= 1 + row.bubble / micro_batches;
+  row.layer_passes = (micro_batches + row.bubble) * static_cast<double>(o.shape.layers) / static_cast<double>(l.stages());
+  for (ProductRate& rate : request.system.accelerator.products) rate.reached /= 1.001;
+  row.seconds_if_slow = predict_step(request).seconds;
+  return row;
+}
+
+}  // namespace
+
+PredictedRow predict_row(const Series& series, const System& machine, const Row& row) {
+  const Settings s(series, row);
+  std::vector<Attempt> attempts;
+  const bool chooses_batch = !s.find("micro_batch"), chooses_chunks = !s.find("interleave");
+  for (std::int64_t b = s.of("micro_batch", 1); b <= s.of("micro_batch", 64); b *= 2)
+    for (const std::int64_t v : chooses_chunks ? series.interleave : std::vector<std::int64_t>{s.of("interleave")})
+      if (v == 1 || s.of("p", 1) > 1) attempts.push_back({b, v});
+  std::optional<std::pair<StepRequest, Attempt>> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Attempt& attempt : attempts) {
+    if (!is_legal(s, request_of(series, machine, s, {attempt.micro_batch, attempt.interleave}), chooses_chunks)) continue;
+    const StepRequest request = request_of(series, machine, s, attempt);
+    if (chooses_batch && bytes_of(request) > machine.accelerator.memory * 0.95) continue;
+    const double seconds = attempts.size() == 1 ? 0 : predict_step(request).seconds;
+    if (seconds < least) least = seconds, best = {request, attempt};
+  }
+  if (!best)
+    usage_error("a row of the table has no micro-batch that is legal and fits",
+                fmt::format("{}: {} GPUs, batch {}", series.name, s.of("gpus", 0), s.of("batch", 0)),
+                "correct the row, or name a machine with more memory");
+  return predicted(series, best->first, best->second);
+}
+
+double measured_seconds(const Series& series, const Row& row, const PredictedRow& p) {
+  const auto found = row.find(series.measured);
+  if (found == row.end()) return std::numeric_limits<double>::quiet_NaN();
+  if (series.measured.find("tflops") == std::string::npos)
+    return series.measured.find("(ms)") == std::string::npos ? found->second : found->second / 1e3;
+  return p.published_flops / (row.at("gpus") * found->second * 1e12);
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,85 @@
+#include "experiments/plan/published_series.hpp"
+
+#include <fmt/format.h>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/toml_fields.hpp"
+
+namespace chorale::plan {
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> all;
+  for (const std::string& word : split(text, ' '))
+    if (!word.empty()) all.push_back(word);
+  return all;
+}
+
+Remake remake_of(TomlFields& fields) {
+  const std::string text = fields.text("recompute", "none");
+  if (text == "full") return Remake::full;
+  if (text == "selective") return Remake::selective;
+  if (text == "none") return Remake::none;
+  fields.refuse("recompute", fields.find("recompute"), "is not full, selective or none");
+}
+
+Series series_of(TomlFields fields, const std::map<std::string, Software>& software) {
+  Series s{.name = fields.text("name"),
+           .measured = fields.text("measured"),
+           .columns = words(fields.text("columns")),
+           .machine = fields.text("machine"),
+           .family = fields.text("family", "gpt2"),
+           .type = fields.text("type", "bf16"),
+           .products = fields.text("products", ""),
+           .remake = remake_of(fields),
+           .zero = static_cast<int>(fields.number("zero", 0, 3, 0)),
+           .sequence_parallel = fields.flag("sequence_parallel"),
+           .reduces_in_bf16 = fields.flag("reduces_in_bf16"),
+           .one_bucket = !fields.flag("many_buckets"),
+           .dropout = fields.number("dropout", 0, 1, 0.1)};
+  s.closed_form_flops = s.remake == Remake::full ? 4.0 / 3 : 1;
+  const std::string name = fields.text("software");
+  const auto found = software.find(name);
+  if (found == software.end()) fields.refuse("software", fields.find("software"), "names no [software] table");
+  s.software = found->second;
+  const std::string hosts = fields.text("hosts", "any");
+  if (hosts != "any" && hosts != "one" && hosts != "many")
+    fields.refuse("hosts", fields.find("hosts"), "is not any, one or many");
+  s.one_host = hosts != "many", s.many_hosts = hosts != "one", s.fits_two_rows = fields.flag("fits_two_rows");
+  if (fields.has("interleave")) {
+    s.interleave.clear();
+    for (const std::string& word : words(fields.text("interleave"))) s.interleave.push_back(std::stoll(word));
+  }
+  if (auto given = fields.table("given")) {
+    for (const std::string& key : given->keys()) s.given[key] = given->number(key.c_str(), 0, 1e15);
+    given->finish();
+  }
+  fields.text("why", "");
+  fields.finish();
+  return s;
+}
+
+}  // namespace
+
+std::vector<Series> read_series(const std::filesystem::path& file) {
+  const FieldsFile described{file.string(), "file of assumptions", "correct the line (docs/planner.md)"};
+  toml::table all;
+  try {
+    all = toml::parse(config_text(file, "--assumptions"), file.string());
+  } catch (const toml::parse_error& error) {
+    usage_error("the file of assumptions is not valid TOML",
+                fmt::format("{}:{}: {}", file.string(), error.source().begin.line, std::string(error.description())),
+                described.how_to_mend);
+  }
+  TomlFields top(all, "", described);
+  std::map<std::string, Software> software;
+  if (auto tables = top.table("software"))
+    for (const std::string& name : tables->keys()) software[name] = software_of(*tables->table(name.c_str()));
+  std::vector<Series> series;
+  for (const TomlFields& row : top.tables("series")) series.push_back(series_of(row, software));
+  top.finish();
+  return series;
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,38 @@
+// What a published table does not say, for each of its measured columns: the machine, the software, and how the model was
+// trained. The file experiments/published/assumptions.toml states these assumptions, with a reason for each. No number of it
+// belongs to one row of a table.
+//
+//   [[series]]
+//   name = "PTD-P, table 1"          columns = ["heads", "hidden", "layers", "t", "p", "gpus", "batch"]
+//   measured = "tflops_per_gpu"      machine = "selene"      software = "megatron-2021"
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/training.hpp"
+#include "src/base/system.hpp"
+
+namespace chorale::plan {
+
+struct Series {
+  std::string name, measured;               // of the table; of the column
+  std::vector<std::string> columns;         // settings that the table's rows must have
+  bool one_host = true, many_hosts = true;  // whether rows on one host, and on several, belong to it
+  bool fits_two_rows = false;               // also show errors with two constants fitted to two rows
+  std::map<std::string, double> given;      // settings that the rows do not have
+  std::string machine;
+  Software software;
+  std::string family = "gpt2", type = "bf16", products = "";
+  Remake remake = Remake::none;
+  int zero = 0;
+  bool sequence_parallel = false, reduces_in_bf16 = false, one_bucket = true;
+  double dropout = 0.1;
+  std::vector<std::int64_t> interleave{1};
+  double closed_form_flops = 1;  // of a step, relative to those without recomputation
+};
+
+std::vector<Series> read_series(const std::filesystem::path& file);
+
+}  // namespace chorale::plan

@@ -1,0 +1,105 @@
+#include "experiments/plan/published_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::plan {
+namespace {
+
+enum class Use { setting, measured, ignored };
+struct Column {
+  const char *name, *also;
+  Use use;
+};
+// Names of columns. `also`: how other papers call it.
+constexpr Column columns[] = {
+    {"hidden", "hidden size", Use::setting},
+    {"heads", "attention heads", Use::setting},
+    {"layers", "# layers", Use::setting},
+    {"sequence", "sequence length", Use::setting},
+    {"t", "tensor parallelism", Use::setting},
+    {"p", "pipeline parallelism", Use::setting},
+    {"d", "data parallelism", Use::setting},
+    {"gpus", "# gpus", Use::setting},
+    {"batch", "global batch", Use::setting},
+    {"sequences", "", Use::setting},
+    {"micro_batch", "micro batch", Use::setting},
+    {"micro_batches", "", Use::setting},
+    {"interleave", "", Use::setting},
+    {"billion", "parameters (billion)", Use::ignored},
+    {"model_billion", "", Use::ignored},
+    {"tflops_per_gpu", "", Use::measured},
+    {"zero3_tflops", "", Use::measured},
+    {"ptdp_tflops", "", Use::measured},
+    {"full_recompute_s", "", Use::measured},
+    {"sp_selective_s", "", Use::measured},
+    {"step_s", "", Use::measured},
+    {"iteration time (ms)", "", Use::measured},
+};
+
+std::string trimmed(std::string text) {
+  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
+  text.erase(text.begin(), std::ranges::find_if_not(text, blank));
+  while (!text.empty() && blank(static_cast<unsigned char>(text.back()))) text.pop_back();
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+double number_in(const std::string& cell, const std::string& where) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size() || !(value >= 0 && value < 1e15))
+    usage_error("the table has a cell that is no number", fmt::format("{}: \"{}\"", where, cell),
+                "correct the line; settings and measurements are positive numbers");
+  return value;
+}
+
+}  // namespace
+
+PublishedTable read_published(const std::filesystem::path& file) {
+  PublishedTable table;
+  std::vector<const Column*> known;
+  std::size_t number = 0;
+  for (const std::string& line : split(config_text(file, "--table"), '\n')) {
+    ++number;
+    if (trimmed(line).empty() || line.front() == '#') {
+      if (!known.empty() || !line.starts_with("# GPUs,")) continue;  // a header may begin with "# GPUs"
+    }
+    const std::vector<std::string> cells = split(line, ',');
+    const std::string where = fmt::format("{}:{}", file.string(), number);
+    if (known.empty()) {
+      for (const std::string& cell : cells) {
+        const std::string name = trimmed(cell);
+        const Column* const found =
+            std::ranges::find_if(columns, [&](const Column& c) { return name == c.name || name == c.also; });
+        if (found == std::end(columns)) {
+          std::vector<std::string> names;
+          for (const Column& c : columns) names.emplace_back(c.name);
+          usage_error("the table has an unknown column", fmt::format("{}: \"{}\"", where, name),
+                      did_you_mean(name, names, "columns are " + join(names, ", ")));
+        }
+        known.push_back(found);
+        if (found->use == Use::setting) table.settings.emplace_back(found->name);
+        if (found->use == Use::measured) table.measured.emplace_back(found->name);
+      }
+      continue;
+    }
+    if (cells.size() != known.size())
+      usage_error("a row of the table has another number of cells than its head",
+                  fmt::format("{}: {} cells, {} columns", where, cells.size(), known.size()), "correct the line");
+    std::map<std::string, double> row;
+    for (std::size_t i = 0; i < cells.size(); ++i) row[known[i]->name] = number_in(trimmed(cells[i]), where);
+    table.rows.push_back(std::move(row));
+  }
+  if (table.rows.empty())
+    usage_error("the table has no rows", file.string(), "a line with the names of the columns comes before the rows");
+  return table;
+}
+
+}  // namespace chorale::plan

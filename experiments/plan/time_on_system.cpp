@@ -1,0 +1,129 @@
+#include "experiments/plan/time_on_system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "parallel/pipeline/drawing.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::plan {
+namespace {
+
+double spent(const ClassTime& time, Spent kind) { return time.kernels.seconds[static_cast<std::size_t>(kind)]; }
+
+// Seconds of a class by what they are spent on, in the order of the table's columns.
+std::vector<std::pair<std::string, double>> shares_of(const ClassTime& time, const std::set<std::string>& axes) {
+  std::vector<std::pair<std::string, double>> all{{"products", spent(time, Spent::products)},
+                                                  {"attention", spent(time, Spent::attention)},
+                                                  {"other kernels", spent(time, Spent::elements)},
+                                                  {"update", spent(time, Spent::update)},
+                                                  {"tp calls", time.calls},
+                                                  {"launches", std::max(0.0, time.launching)}};
+  for (const std::string& axis : axes) {
+    const auto found = time.waits.find(axis);
+    all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);
+  }
+  return all;
+}
+
+std::set<std::string> axes_of(const ExecutedStep& step) {
+  std::set<std::string> axes;
+  for (const ClassTime& time : step.classes)
+    for (const auto& [axis, seconds] : time.waits) axes.insert(axis);
+  return axes;
+}
+
+// One row for each class of ranks.
+TextTable table_of(const PredictedStep& step, const StepRequest& request) {
+  const std::set<std::string> axes = axes_of(step.step);
+  std::vector<std::string> columns{"stage", "ranks"};
+  for (const auto& [name, seconds] : shares_of({}, axes)) columns.push_back(name);
+  columns.emplace_back("seconds");
+  TextTable table(columns);
+  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
+    const RankClass& ranks = step.ranks.classes[c];
+    std::vector<std::string> row{std::to_string(stage_of(request.plan.layout, ranks.rank)), std::to_string(ranks.ranks)};
+    for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes)) row.push_back(fmt::format("{:.4g}", seconds));
+    row.push_back(fmt::format("{:.4g}", step.step.classes[c].seconds));
+    table.add(row);
+  }
+  return table;
+}
+
+// The mean over all ranks, as shares of the step.
+std::string shares_in_words(const PredictedStep& step) {
+  const std::set<std::string> axes = axes_of(step.step);
+  std::map<std::string, double> sum;
+  std::vector<std::string> order;
+  double ranks = 0;
+  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
+    const auto weight = static_cast<double>(step.ranks.classes[c].ranks);
+    ranks += weight;
+    order.clear();
+    for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes))
+      sum[name] += weight * seconds, order.push_back(name);
+  }
+  std::vector<std::string> words;
+  for (const std::string& name : order)
+    if (const double share = sum[name] / ranks / step.step.seconds; share >= 0.0005)
+      words.push_back(fmt::format("{} {:.1f} %", name, 100 * share));
+  return join(words, ", ");
+}
+
+std::string training_in_words(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
+  if (whole.tokens <= 0) return "";
+  const TrainingOptions& o = request.plan.options;
+  const auto ranks = static_cast<double>(request.plan.layout.ranks());
+  const double seconds = whole.tokens / static_cast<double>(o.global_batch * o.shape.sequence) * step.seconds;
+  const double watts = request.system.accelerator.watts;
+  return fmt::format(
+      "{:g} billion tokens take {:.4g} days, {:.4g} million GPU-hours{}\n", whole.tokens / 1e9, seconds / 86400,
+      ranks * seconds / 3600 / 1e6,
+      watts > 0 ? fmt::format(", {:.4g} GWh of the accelerators at {:g} W", ranks * seconds * watts / 3.6e12, watts) : "");
+}
+
+}  // namespace
+
+std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
+                             const std::string& format) {
+  const TextTable table = table_of(step, request);
+  if (format != "text") return table.print(format);
+  const TrainingOptions& o = request.plan.options;
+  const std::string type = request.products.empty() ? name_of(o.compute) : request.products;
+  const auto ranks = static_cast<double>(request.plan.layout.ranks());
+  return fmt::format(
+      "on {} {}: a step takes {}; {:.4g} tokens/s for each; MFU {:.1f} % of {:.4g} TFLOP/s ({})\n"
+      "of a rank's time: {}\n{}\n{}"
+      "wait: for calls in flight, and for ranks that are not there yet; seconds of one rank\n",
+      request.plan.layout.ranks(), request.system.accelerator.name, human_seconds(step.seconds),
+      static_cast<double>(o.global_batch * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
+      step.peak_flops / ranks / 1e12, type, shares_in_words(step), training_in_words(step, request, whole),
+      table.print(format));
+}
+
+void draw(const PredictedStep& step, const std::string& title, const std::string& file) {
+  std::string text;
+  if (file.ends_with(".json")) {
+    nlohmann::json events = nlohmann::json::array();
+    for (const PipelineEvent& event : step.step.timeline.events)
+      events.push_back({{"name", name_of(event.action, step.step.timeline.chunks)},
+                        {"ph", "X"},
+                        {"pid", 0},
+                        {"tid", event.stage},
+                        {"ts", event.begins * 1e6},
+                        {"dur", (event.ends - event.begins) * 1e6}});
+    text = nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump();
+  } else {
+    text = draw_svg({{title, step.step.timeline, " s"}}, title);
+  }
+  if (const std::string error = replace_file(file, text); !error.empty())
+    usage_error("the picture could not be written", fmt::format("{}: {}", file, error), "choose another --timeline FILE");
+}
+
+}  // namespace chorale::plan

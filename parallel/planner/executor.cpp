@@ -1,0 +1,260 @@
+#include "parallel/planner/executor.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <set>
+#include <tuple>
+
+#include "parallel/planner/links.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+using Kind = StageCost::Act::Kind;
+constexpr double never = std::numeric_limits<double>::infinity();
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// A call of a class, as all its executions have it in common.
+struct KnownCall {
+  int channel = 0;  // the k-th call of a channel is the same call for all classes that take part
+  int parties = 1;  // classes that must begin it
+  CallTime time;
+  std::vector<LinkUse> uses;  // of links between hosts
+  std::string axis;
+  double after = 0;
+};
+
+struct Transfer {
+  const KnownCall* call = nullptr;
+  int missing = 0;
+  double over = never;
+  std::vector<int> waiting;  // classes
+};
+
+struct ClassState {
+  std::vector<const StageCost::Part*> parts;  // in the order of execution
+  std::vector<PipelineAction> actions;        // of these parts, without the last
+  std::size_t part = 0, act = 0;
+  double accelerator = 0, host = 0;  // until when they are busy
+  double began = 0;                  // of the part
+  std::vector<int> transfers;        // by recorded call: the newest execution
+  std::map<int, int> counted;        // executions so far, by channel
+  bool done = false;
+};
+
+struct Event {
+  double time;
+  int kind, which;  // 0: a class goes on, 1: a transfer's bytes begin to move, or it is over
+  bool operator>(const Event& other) const {
+    return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
+  }
+};
+
+class Executor {
+ public:
+  explicit Executor(const Execution& e) : e_(e), states_(e.costs.size()), calls_(e.costs.size()) {
+    result_.classes.resize(states_.size());
+    result_.timeline.stages = e.schedule.stages, result_.timeline.chunks = e.schedule.chunks;
+    for (std::size_t c = 0; c < states_.size(); ++c) prepare(c);
+  }
+
+  ExecutedStep run() {
+    for (std::size_t c = 0; c < states_.size(); ++c) events_.push({0, 0, static_cast<int>(c)});
+    while (true) {
+      const double event = events_.empty() ? never : events_.top().time, flow = next_arrival();
+      if (event == never && flow == never) break;
+      ++result_.events;
+      if (flow <= event) {
+        arrive(flow);
+      } else {
+        const Event now = events_.top();
+        events_.pop();
+        pass_time(now.time);
+        now.kind == 0 ? go_on(at(now.which)) : moves(now.which);
+      }
+    }
+    for (std::size_t c = 0; c < states_.size(); ++c) {
+      require(states_[c].done, "rank {} waits forever in the simulation of a step", e_.ranks.classes[c].rank);
+      result_.classes[c].seconds = states_[c].accelerator;
+      result_.seconds = std::max(result_.seconds, states_[c].accelerator);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void prepare(std::size_t c) {
+    ClassState& state = states_[c];
+    const StageCost& cost = *e_.costs[c];
+    const auto add = [&](const StageCost::Part& part) { state.parts.push_back(&part); };
+    add(cost.parts.front());
+    for (const PipelineAction& action : e_.schedule.actions[at(e_.stages[c])]) {
+      add(cost.of(action, e_.schedule.micro_batches));
+      state.actions.push_back(action);
+    }
+    add(cost.rest());
+    state.transfers.assign(cost.calls.size(), -1);
+    for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
+  }
+
+  KnownCall known(std::size_t c, const Script::Call& call, double after) {
+    const RankClass& own = e_.ranks.classes[c];
+    const RankClass::Group& group = own.groups.at(call.group);
+    KnownCall known{.time = time_of_call(call, e_.system, group.beside), .axis = call.group, .after = after};
+    const bool message = call.from >= 0;
+    known.channel =
+        channels_.try_emplace({group.instance, call.from, call.to}, static_cast<int>(channels_.size())).first->second;
+    if (message) {
+      const auto from = at(group.members[at(call.from)]), to = at(group.members[at(call.to)]);
+      known.parties = 2;
+      if (known.time.crossing > 0) known.uses = {out_of(from, call.group), into(to, call.group)};
+    } else {
+      known.parties = static_cast<int>(group.classes.size());
+      std::set<int> hosts;
+      if (known.time.crossing > 0)
+        for (const int member : group.classes)
+          if (const RankClass& theirs = e_.ranks.classes[at(member)]; hosts.insert(theirs.host).second) {
+            const std::int64_t groups = theirs.groups.at(call.group).on_host;
+            known.uses.push_back({2 * theirs.host, groups}), known.uses.push_back({2 * theirs.host + 1, groups});
+          }
+    }
+    return known;
+  }
+  LinkUse out_of(std::size_t c, const std::string& axis) const {
+    return {2 * e_.ranks.classes[c].host, e_.ranks.classes[c].groups.at(axis).senders};
+  }
+  LinkUse into(std::size_t c, const std::string& axis) const {
+    return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
+  }
+
+  // Takes the acts of a class until it must wait, or until an act that lies in the future.
+  void go_on(std::size_t c) {
+    ClassState& state = states_[c];
+    while (!state.done) {
+      const StageCost::Part& part = *state.parts[state.part];
+      if (state.act == part.acts.size()) {
+        end_part(c);
+        continue;
+      }
+      const StageCost::Act& act = part.acts[state.act];
+      if (act.kind == Kind::work) {
+        work(c, act);
+      } else if (act.kind == Kind::begin) {
+        if (state.accelerator > now_) return events_.push({state.accelerator, 0, static_cast<int>(c)});
+        state.transfers[at(act.call)] = begin(c, act.call);
+      } else if (!wait(c, act.call)) {
+        return;
+      }
+      ++state.act;
+    }
+  }
+
+  void end_part(std::size_t c) {
+    ClassState& state = states_[c];
+    if (state.part > 0 && state.part <= state.actions.size() && is_first_of_stage(c))
+      result_.timeline.events.push_back({e_.stages[c], state.actions[state.part - 1], state.began, state.accelerator});
+    state.began = state.accelerator;
+    state.act = 0;
+    if (++state.part == state.parts.size()) state.done = true;
+  }
+  bool is_first_of_stage(std::size_t c) const {
+    return std::ranges::find(e_.stages, e_.stages[c]) - e_.stages.begin() == static_cast<std::ptrdiff_t>(c);
+  }
+
+  void work(std::size_t c, const StageCost::Act& act) {
+    ClassState& state = states_[c];
+    ClassTime& spent = result_.classes[c];
+    const double before = state.accelerator;
+    state.accelerator = std::max(state.accelerator, state.host) + act.gpu();
+    state.host += act.host_seconds;
+    state.accelerator = std::max(state.accelerator, state.host);
+    spent.kernels += act.time, spent.calls += act.calls;
+    spent.launching += state.accelerator - before - act.gpu();
+  }
+
+  int begin(std::size_t c, int number) {
+    const KnownCall& call = calls_[c][at(number)];
+    const int count = states_[c].counted[call.channel]++;
+    const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
+    if (is_new) transfers_.push_back({&call, call.parties, never, {}});
+    Transfer& transfer = transfers_[at(found->second)];
+    if (--transfer.missing == 0) {
+      started_.erase(found);
+      const double silent = transfer.call->time.latency + (transfer.call->uses.empty() ? transfer.call->time.moves : 0);
+      const int which = static_cast<int>(&transfer - transfers_.data());
+      events_.push({now_ + silent, 1, which});
+      return which;
+    }
+    return found->second;
+  }
+
+  bool wait(std::size_t c, int number) {
+    ClassState& state = states_[c];
+    const int which = state.transfers[at(number)];
+    if (which < 0) return true;  // began in a pass that this step does not have
+    Transfer& transfer = transfers_[at(which)];
+    if (transfer.over == never) {
+      if (std::ranges::count(transfer.waiting, static_cast<int>(c)) == 0) transfer.waiting.push_back(static_cast<int>(c));
+      return false;
+    }
+    const KnownCall& call = calls_[c][at(number)];
+    const double until = std::max(state.accelerator, transfer.over + call.after);
+    result_.classes[c].waits[call.axis] += until - state.accelerator;
+    state.accelerator = until;
+    if (call.after > 0) state.host = std::max(state.host, until);  // the program waits for the accelerator
+    return true;
+  }
+
+  void moves(int which) {
+    const KnownCall& call = *transfers_[at(which)].call;
+    if (call.uses.empty()) return over(which);
+    flows_.push_back({which, call.uses, call.time.crossing / call.time.moves, call.time.crossing, 0});
+    share_links();
+  }
+  void over(int which) {
+    transfers_[at(which)].over = now_;
+    for (const int c : transfers_[at(which)].waiting) events_.push({now_, 0, c});
+  }
+
+  double next_arrival() const {
+    double first = never;
+    for (const Flow& flow : flows_) first = std::min(first, now_ + flow.left / flow.rate);
+    return first;
+  }
+  void arrive(double time) {
+    std::vector<int> arrived;
+    for (const Flow& flow : flows_)
+      if (now_ + flow.left / flow.rate <= time) arrived.push_back(flow.transfer);
+    pass_time(time);
+    std::erase_if(flows_, [&](const Flow& flow) { return std::ranges::count(arrived, flow.transfer) > 0; });
+    for (const int which : arrived) over(which);
+    share_links();
+  }
+  void pass_time(double until) {
+    for (Flow& flow : flows_) flow.left = std::max(0.0, flow.left - flow.rate * (until - now_));
+    now_ = until;
+  }
+  void share_links() {
+    const NetworkLinks& network = e_.system.network;
+    share(flows_, network.adapters * network.adapter, 2 * e_.ranks.hosts);
+  }
+
+  const Execution& e_;
+  std::vector<ClassState> states_;
+  std::vector<std::vector<KnownCall>> calls_;  // by class and recorded call
+  std::map<std::tuple<std::size_t, int, int>, int> channels_;
+  std::map<std::pair<int, int>, int> started_;  // calls for which some classes are missing, by channel and number
+  std::vector<Transfer> transfers_;
+  std::vector<Flow> flows_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  double now_ = 0;
+  ExecutedStep result_;
+};
+
+}  // namespace
+
+ExecutedStep execute(const Execution& execution) { return Executor(execution).run(); }
+
+}  // namespace chorale

@@ -1,0 +1,41 @@
+// Executes a step in virtual time: the passes of the pipeline's schedule, with the kernels and calls that were recorded, on
+// the links of a system. Classes of ranks (classes.hpp) stand for all ranks.
+//
+//   class 0   F0 ─── F1 ─── ··B0 ───          a host's thread launches kernels; the accelerator runs them
+//   call                 ├──────┤             from the last begin on: latency, then bytes, which share links (links.hpp)
+//
+// O(events · calls in flight). The same input has the same result, bit for bit.
+#pragma once
+#include "parallel/pipeline/simulate.hpp"
+#include "parallel/planner/classes.hpp"
+#include "parallel/planner/stage_cost.hpp"
+
+namespace chorale {
+
+// Where the seconds of a class go. They add up to the time at which the class is done.
+struct ClassTime {
+  KernelTime kernels;                   // of all kernels
+  double calls = 0;                     // collectives of tp that nothing hides
+  double launching = 0;                 // the accelerator waits for the thread that launches kernels
+  std::map<std::string, double> waits;  // for calls in flight and their other ranks, by axis
+  double seconds = 0;
+};
+
+struct ExecutedStep {
+  double seconds = 0;
+  std::vector<ClassTime> classes;
+  PipelineTimeline timeline;  // of the first class of each stage
+  std::int64_t events = 0;
+};
+
+struct Execution {
+  const System& system;
+  const RankClasses& ranks;
+  std::vector<const StageCost*> costs;  // by class
+  std::vector<std::int64_t> stages;     // by class
+  const PipelineSchedule& schedule;
+};
+
+ExecutedStep execute(const Execution& execution);
+
+}  // namespace chorale

@@ -1,0 +1,156 @@
+#include "parallel/planner/kernel_time.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// Sizes of tiles that libraries have, and the share of a large tile's speed that each reaches: a smaller tile loads more
+// bytes per product.
+struct Tile {
+  int rows, columns;
+  double speed;
+};
+constexpr Tile tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.93}, {128, 64, 0.80}, {64, 64, 0.60}};
+
+// Loads of 16 bytes need sizes that are multiples of 8 elements of 16 bits. The share of the speed without them.
+double alignment(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t sizes = m | n | k, least = sizes & -sizes;
+  return least >= 8 ? 1 : least == 4 ? 0.75 : least == 2 ? 0.5 : 0.35;
+}
+
+double up(double quotient) { return std::ceil(quotient); }
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+}  // namespace
+
+double KernelTime::total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+
+KernelTime& KernelTime::operator+=(const KernelTime& other) {
+  for (std::size_t kind = 0; kind < kinds_of_spending; ++kind) seconds[kind] += other.seconds[kind];
+  launches += other.launches;
+  return *this;
+}
+
+const ProductRate& rate_of(const Accelerator& accelerator, const std::string& type) {
+  std::vector<std::string> known;
+  for (const ProductRate& rate : accelerator.products) {
+    if (rate.type == type) return rate;
+    known.push_back(rate.type);
+  }
+  usage_error(fmt::format("the machine file does not say how fast {} multiplies {}", accelerator.name, type),
+              "it has " + join(known, ", "), "add [[accelerator.product]] (docs/machines.md), or choose another --dtype");
+}
+
+KernelTimes::KernelTimes(const System& system, const std::string& products, const std::string& others,
+                         std::int64_t head_rows, bool dropout)
+    : system_(system),
+      rate_(rate_of(system.accelerator, products)),
+      head_rate_(rate_of(system.accelerator, others)),
+      head_rows_(head_rows),
+      dropout_(dropout) {}
+
+KernelTime KernelTimes::of(const KernelWork& kernel) const {
+  KernelTime time;
+  switch (kernel.work) {
+    case Work::product: product(time, kernel); break;
+    case Work::attention: attention(time, kernel); break;
+    case Work::elements: pass(time, Spent::elements, kernel.bytes); break;
+    case Work::update: pass(time, Spent::update, kernel.bytes); break;
+  }
+  return time;
+}
+
+void KernelTimes::pass(KernelTime& time, Spent kind, double bytes, int launches) const {
+  const Accelerator& a = system_.accelerator;
+  time.seconds[static_cast<std::size_t>(kind)] += bytes / (a.bandwidth * a.streamed) + launches * a.start;
+  time.launches += launches;
+}
+
+void KernelTimes::product(KernelTime& time, Spent kind, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                          double bytes, const ProductRate& rate) const {
+  const Accelerator& a = system_.accelerator;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : tiles)
+    for (const int cuts : {1, 2, 4}) {
+      if (cuts > 1 && k < 1024 * cuts) break;
+      const double all = up(real(m) / tile.rows) * up(real(n) / tile.columns) * real(batch) * cuts;
+      const double steps = real(k) / cuts + rate.ramp * (cuts > 1 ? 1.5 : 1);  // parts of k are added at the end
+      const double unit = rate.flops / a.units * rate.reached * tile.speed;
+      best = std::min(best, up(all / a.units) * 2 * tile.rows * tile.columns * steps / unit);
+    }
+  best = std::max(best / alignment(m, n, k), bytes / (a.bandwidth * a.streamed));
+  time.seconds[static_cast<std::size_t>(kind)] += best + a.start;
+  ++time.launches;
+}
+
+void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
+  const auto [m, n, k] = std::array{kernel.m, kernel.n, kernel.k};
+  if (m == 0 || n == 0 || k == 0) return;
+  const bool head = head_rows_ > 0 && (m == head_rows_ || n == head_rows_ || k == head_rows_);
+  const bool sums_apart = kernel.gradient && !system_.software.fused_sums;
+  double bytes = sums_apart ? kernel.bytes - 6 * real(m) * real(n) : kernel.bytes;
+  if (!head && rate_.type == "fp8") {
+    // Operands of 8 bits, and a pass that makes them from those of 16 bits; their scales cost nothing.
+    bytes -= real(m) * real(k) + real(k) * real(n);
+    const bool forward = !kernel.gradient;
+    pass(time, Spent::elements, 4 * (forward ? real(m) * real(k) : real(k) * real(n)));
+  }
+  product(time, Spent::products, m, n, k, 1, bytes, head ? head_rate_ : rate_);
+  if (sums_apart) pass(time, Spent::elements, 6 * real(m) * real(n));
+  const bool makes_logits = head && n == head_rows_ && !kernel.gradient;
+  if (makes_logits && system_.software.logit_bytes > 0)
+    pass(time, Spent::elements, system_.software.logit_bytes * real(m) * real(n), 9);
+}
+
+void KernelTimes::attention(KernelTime& time, const KernelWork& kernel) const {
+  if (!system_.software.fused_attention) return unfused_attention(time, kernel);
+  const Accelerator& a = system_.accelerator;
+  const double share = head_rate_.attention * (kernel.gradient ? 0.85 : 1);
+  const double flops = kernel.amount / (head_rate_.flops * share), bytes = kernel.bytes / (a.bandwidth * a.streamed);
+  time.seconds[static_cast<std::size_t>(Spent::attention)] += std::max(flops, bytes) + a.start;
+  ++time.launches;
+}
+
+// Scores are computed, masked, normalized, dropped and multiplied by the values in kernels of their own, in 16 bits. The
+// kernels do not know that half of the scores are masked.
+void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) const {
+  const Software& software = system_.software;
+  const double scores = real(kernel.batch) * real(kernel.m) * real(kernel.n);
+  const double matrix = 2 * real(kernel.batch) * real(kernel.k) * (real(kernel.m) + real(kernel.n));
+  const double bytes = 2 * scores + matrix;
+  const bool one_softmax = software.fused_softmax_heads == 0 || kernel.batch % software.fused_softmax_heads == 0;
+  const auto products = [&](int number, bool makes_scores) {
+    for (int i = 0; i < number; ++i)
+      product(time, Spent::attention, kernel.m, makes_scores ? kernel.n : kernel.k, makes_scores ? kernel.k : kernel.n,
+              kernel.batch, bytes, head_rate_);
+  };
+  const auto softmax = [&](double fused) {
+    pass(time, Spent::attention, (one_softmax ? fused : 30) * scores, one_softmax ? 1 : 8);
+  };
+  const auto forward = [&] {
+    products(1, true), softmax(4);
+    if (dropout_) pass(time, Spent::attention, 5 * scores);
+    products(1, false);
+  };
+  const double copy = 2 * matrix / 2;
+  if (!kernel.gradient) {
+    forward();
+    pass(time, Spent::attention, copy);
+    return;
+  }
+  if (software.recomputes_attention) forward();
+  products(1, true), products(3, false), softmax(6);
+  if (dropout_) pass(time, Spent::attention, 5 * scores);
+  pass(time, Spent::attention, 4 * copy, 4);
+}
+
+}  // namespace chorale

@@ -1,0 +1,56 @@
+// How long a kernel takes on an accelerator, by the shape that a plan noted (KernelWork).
+//
+//   product   tiles are computed in waves, one tile per multiprocessor; a tile takes k + ramp steps
+//
+//             ┌──┬──┬──┬──┐ wave 1        waves · 2·tile·(k + ramp) / (flops of a unit · reached)
+//             ├──┼──┼──┴──┘ wave 2        at least the bytes / (bandwidth · streamed)
+//             └──┴──┘                     the fastest of a few tile sizes, also with k cut into 2 or 4
+//
+//   others    bytes / (bandwidth · streamed)
+//
+// Software that is not Chorale's runs other kernels in some places: attention in parts, sums of gradients apart from the
+// product, more passes over the logits.
+#pragma once
+#include <array>
+
+#include "src/base/system.hpp"
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+enum class Spent : std::uint8_t { products, attention, elements, update };
+inline constexpr std::size_t kinds_of_spending = 4;
+
+struct KernelTime {
+  std::array<double, kinds_of_spending> seconds{};
+  double launches = 0;
+  double total() const;
+  KernelTime& operator+=(const KernelTime& other);
+};
+
+class KernelTimes {
+ public:
+  // `products`: the number format of the products of blocks. `head_rows`: rows of this rank's part of the head, whose
+  // products stay in 16 bits.
+  KernelTimes(const System& system, const std::string& products, const std::string& others, std::int64_t head_rows,
+              bool dropout);
+  KernelTime of(const KernelWork& kernel) const;
+
+ private:
+  void product(KernelTime& time, Spent kind, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+               double bytes, const ProductRate& rate) const;
+  void pass(KernelTime& time, Spent kind, double bytes, int launches = 1) const;
+  void product(KernelTime& time, const KernelWork& kernel) const;
+  void attention(KernelTime& time, const KernelWork& kernel) const;
+  void unfused_attention(KernelTime& time, const KernelWork& kernel) const;
+
+  const System& system_;
+  const ProductRate &rate_, &head_rate_;
+  std::int64_t head_rows_;
+  bool dropout_;
+};
+
+// The rate of a number format; a usage error if the accelerator has none.
+const ProductRate& rate_of(const Accelerator& accelerator, const std::string& type);
+
+}  // namespace chorale

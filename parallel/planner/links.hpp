@@ -1,0 +1,30 @@
+// The links between hosts, shared by all transfers that cross them. A transfer has a number of equal connections on each of
+// its links. Bandwidth is shared by max-min fairness: the rate of all connections rises evenly, until a connection reaches
+// its own limit, or a link is full.
+//
+//   link of 100        3 connections with limits 20, 50 and 50        rates 20, 40, 40
+//
+// The result does not depend on whether equal transfers are counted one by one, or together as one with more connections.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace chorale {
+
+struct LinkUse {
+  int link = 0;
+  std::int64_t connections = 1;
+};
+
+struct Flow {
+  int transfer = -1;
+  std::vector<LinkUse> uses;
+  double limit = 0;  // B/s of a connection
+  double left = 0;   // bytes of a connection
+  double rate = 0;   // B/s of a connection
+};
+
+// Sets the rates of all flows. `capacity`: of every link, in B/s.
+void share(std::vector<Flow>& flows, double capacity, int links);
+
+}  // namespace chorale

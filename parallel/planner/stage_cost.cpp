@@ -1,0 +1,183 @@
+#include "parallel/planner/stage_cost.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+using Kind = StageCost::Act::Kind;
+
+bool is_message(const Script::Call& call) { return call.from >= 0; }
+
+// Turns the script of one rank into a StageCost.
+class Pricing {
+ public:
+  Pricing(const StageRequest& request, const System& system, const Script& script)
+      : options_(request.plan.options),
+        layout_(request.plan.layout),
+        system_(system),
+        script_(script),
+        kernels_(system, request.products, request.others, head_rows(request), options_.shape.dropout > 0) {}
+
+  StageCost run() {
+    for (const Script::Call& call : script_.calls()) keep(call);
+    cost_.parts.emplace_back();  // what comes before the first pass
+    for (const Script::Act& act : script_.acts()) {
+      if (act.kind == Script::Act::Kind::part) begins(act.part);
+      if (act.kind == Script::Act::Kind::work) works(act);
+      if (act.kind == Script::Act::Kind::begin) calls(act.call);
+      if (act.kind == Script::Act::Kind::wait) waits(act.call);
+    }
+    require(cost_.parts.back().part.kind == StepPart::Kind::rest, "the script of a step has no end");
+    return std::move(cost_);
+  }
+
+ private:
+  static std::int64_t head_rows(const StageRequest& request) {
+    const ModelShape& shape = request.plan.options.shape;
+    const std::int64_t block = shape.vocabulary_block(), blocks = (shape.vocabulary + block - 1) / block;
+    const std::int64_t shards = request.plan.layout.shards();
+    return std::min(shape.vocabulary, (blocks + shards - 1) / shards * block);
+  }
+  void keep(Script::Call call) {
+    const Software& s = system_.software;
+    double after = 0;
+    if (is_message(call) && s.hides_messages) {
+      call.volume = {.sent = 0};
+    } else if (call.scatters && s.scatters_by_all_reduce) {
+      call.volume.sent *= 2, call.volume.host_crossing *= 2;
+    } else if (is_message(call)) {
+      after = s.message;
+      const std::int64_t shards = layout_.shards();
+      if (s.splits_messages && !layout_.sequence && shards > 1) {
+        const double gathered =
+            static_cast<double>(call.volume.vector) * static_cast<double>(shards - 1) / static_cast<double>(shards);
+        after += gathered / system_.host.link + static_cast<double>(shards - 1) * system_.host.latency;
+        call.volume.sent /= shards, call.volume.host_crossing /= shards;
+      }
+    }
+    cost_.calls.push_back(call), cost_.after.push_back(after);
+  }
+  std::vector<StageCost::Act>& acts() { return cost_.parts.back().acts; }
+  StageCost::Act& work() {
+    if (acts().empty() || acts().back().kind != Kind::work) acts().emplace_back();
+    return acts().back();
+  }
+
+  void begins(const StepPart& part) {
+    cost_.parts.push_back({part, {}});
+    if (part.kind == StepPart::Kind::rest) return;
+    const Software& s = system_.software;
+    const std::int64_t blocks = options_.shape.layers / pipeline_of(layout_).parts();
+    const bool backward = part.kind == StepPart::Kind::backward;
+    if (part.kind == StepPart::Kind::forward) work().host_seconds += s.micro_batch / static_cast<double>(layout_.chunks);
+    if (backward) work().host_seconds += s.parameter_hooks * parameters_of_block * static_cast<double>(blocks) * s.launch;
+  }
+
+  void add(const KernelTime& time) {
+    work().time += time;
+    work().host_seconds += time.launches * system_.software.launch;
+  }
+  void works(const Script::Act& act) {
+    for (std::size_t i = act.first_kernel; i < act.last; ++i) add(kernels_.of(script_.kernels()[i]));
+  }
+
+  bool is_width(const Script::Call& call) const { return !is_message(call) && call.group == "tp"; }
+  // Calls of tp for which the accelerator waits at once, as most programs do.
+  bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
+
+  void block_on(const Script::Call& call) {
+    const Software& s = system_.software;
+    work().calls += time_of_call(call, system_, 1).total() * (1 - s.hidden_calls) + s.call;
+    work().host_seconds += 2 * s.launch;
+  }
+
+  void calls(int number) {
+    const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
+    if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
+    // A gather for the gradient of a weight that starts while another call is in flight hides behind a product.
+    if (in_flight_.empty()) block_on(call);
+    in_flight_.insert(number);
+  }
+  void waits(int number) {
+    const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
+    if (blocks(call)) return void(in_flight_.erase(number));
+    if (ends_late(call)) return;
+    acts().push_back({.kind = Kind::wait, .call = number});
+  }
+  // Gathers of new values after the update, which may end during the next step.
+  bool ends_late(const Script::Call& call) const {
+    return system_.software.gathers_ahead && cost_.parts.back().part.kind == StepPart::Kind::rest && !is_message(call) &&
+           layout_.zero > 0 && layout_.zero < 3 && updates_begun();
+  }
+  bool updates_begun() const {
+    const auto updates = [](const StageCost::Act& act) {
+      return act.time.seconds[static_cast<std::size_t>(Spent::update)] > 0;
+    };
+    return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;  // the first is the gradient's norm
+  }
+
+  static constexpr int parameters_of_block = 12;  // of a GPT block: matrices, biases and norms
+
+  const TrainingOptions& options_;
+  const Layout& layout_;
+  const System& system_;
+  const Script& script_;
+  KernelTimes kernels_;
+  StageCost cost_;
+  std::set<int> in_flight_;
+};
+
+}  // namespace
+
+const StageCost::Part& StageCost::of(const PipelineAction& action, std::int64_t micro_batches) const {
+  std::int64_t recorded = 0;
+  for (const Part& part : parts) recorded = std::max(recorded, part.part.micro_batch + 1);
+  const std::int64_t from_end = micro_batches - 1 - action.micro_batch;
+  const std::int64_t micro =
+      from_end == 0 ? recorded - 1 : std::min(action.micro_batch, std::max<std::int64_t>(recorded - 2, 0));
+  for (const Part& part : parts)
+    if (part.part.kind != StepPart::Kind::rest && static_cast<int>(part.part.kind) == static_cast<int>(action.kind) &&
+        part.part.micro_batch == micro && part.part.chunk == action.chunk)
+      return part;
+  misuse("a pass was not recorded", std::source_location::current());
+}
+
+std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
+  const std::int64_t all = options.global_batch / (layout.replicas() * options.micro_batch);
+  std::int64_t few = 3;
+  if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
+  return std::min(all, few);
+}
+
+CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host) {
+  const CallVolume& volume = call.volume;
+  const NetworkLinks& net = system.network;
+  const double sent = static_cast<double>(volume.sent), crossing = static_cast<double>(volume.host_crossing);
+  CallTime time{.latency = static_cast<double>(volume.messages) * system.host.latency, .moves = sent / system.host.link};
+  if (crossing == 0) return time;
+  require(net.adapters > 0, "a call crosses hosts, but the machine file has no network");
+  time.latency = static_cast<double>(volume.messages) * net.latency;
+  time.crossing = crossing;
+  const bool whole_host = volume.on_host == system.host.accelerators;
+  double rate = net.adapter * std::max(1.0, net.adapters * volume.on_host / system.host.accelerators);
+  if (net.group_adapters > 0 && volume.on_host > 1 && !whole_host) rate = net.adapter * net.group_adapters / groups_on_host;
+  if (system.software.call_adapters > 0 && !is_message(call))
+    rate = std::min(rate, net.adapter * system.software.call_adapters);
+  if (!is_message(call)) rate *= net.collective;
+  time.moves = std::max(time.moves, crossing / rate);
+  return time;
+}
+
+StageCost stage_cost(const StageRequest& request, const System& system, std::int64_t stage, std::int64_t context_rank) {
+  PlanRequest brief = request.plan;
+  const Layout& layout = brief.layout;
+  brief.options.global_batch = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.micro_batch;
+  const Script script = script_of(brief, rank_of_stage(layout, stage, false, context_rank));
+  return Pricing(request, system, script).run();
+}
+
+}  // namespace chorale

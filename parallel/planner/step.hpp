@@ -1,0 +1,31 @@
+// Predicts the time of a training step on a system of accelerators, for any number of ranks.
+//
+//   Training on phantoms ──▶ scripts of stages ──▶ kernel times ──┐
+//   layout ──▶ groups, hosts ──▶ classes of ranks ────────────────┼──▶ executor ──▶ seconds, and where they go
+//   machine file ──▶ links ───────────────────────────────────────┘
+#pragma once
+#include "parallel/planner/executor.hpp"
+
+namespace chorale {
+
+struct StepRequest {
+  PlanRequest plan;  // `hosts` follow from the system, and need not be set
+  System system;
+  std::string products;  // the number format of the products of blocks; "": that of the activations
+  bool folded = true;    // false: simulates every rank by itself
+};
+
+struct PredictedStep {
+  ExecutedStep step;
+  RankClasses ranks;
+  double seconds = 0;      // of the step, also with the slow hosts of the system
+  double model_flops = 0;  // of all ranks
+  double peak_flops = 0;   // of all ranks, in the number format of the products
+  double mfu() const { return model_flops / (seconds * peak_flops); }
+};
+
+PredictedStep predict_step(const StepRequest& request);
+// The host of each rank of the system.
+std::vector<int> hosts_of(const System& system, std::int64_t ranks);
+
+}  // namespace chorale

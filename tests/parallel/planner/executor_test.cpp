@@ -1,0 +1,130 @@
+// The executor against closed forms, and folded classes against every rank by itself.
+#include "parallel/planner/executor.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/parallel/planner/small_system.hpp"
+
+namespace chorale::test {
+namespace {
+
+using Act = StageCost::Act;
+
+Act work(double seconds) {
+  Act act;
+  act.time.seconds[0] = seconds;
+  return act;
+}
+
+// A stage whose forward passes take 1 s and backward passes 2 s, each divided among its chunks.
+struct Stage {
+  StageCost cost;
+
+  Stage(const PipelineShape& shape, std::int64_t stage, std::int64_t bytes) {
+    cost.parts.emplace_back();
+    const auto chunks = static_cast<double>(shape.chunks);
+    for (const auto kind : {StepPart::Kind::forward, StepPart::Kind::backward})
+      for (std::int64_t micro = 0; micro < std::min<std::int64_t>(shape.micro_batches, 3); ++micro)
+        for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+          const PipelineAction action{static_cast<Pass>(kind), micro, chunk};
+          StageCost::Part part{{kind, micro, chunk}, {}};
+          if (const auto source = source_of(shape, {stage, action})) add(part, message(source->stage, stage, bytes), true);
+          part.acts.push_back(work((kind == StepPart::Kind::forward ? 1 : 2) / chunks));
+          if (const auto taker = taker_of(shape, {stage, action})) add(part, message(stage, taker->stage, bytes), false);
+          cost.parts.push_back(part);
+        }
+    cost.parts.push_back({{}, {}});
+  }
+  static Script::Call message(std::int64_t from, std::int64_t to, std::int64_t bytes) {
+    return {
+        .group = "pp", .from = static_cast<int>(from), .to = static_cast<int>(to), .volume = {bytes, bytes, 1, bytes, 2, 1}};
+  }
+  void add(StageCost::Part& part, const Script::Call& call, bool waits) {
+    const int number = static_cast<int>(cost.calls.size());
+    cost.calls.push_back(call), cost.after.push_back(0);
+    part.acts.push_back({.kind = Act::Kind::begin, .call = number});
+    if (waits) part.acts.push_back({.kind = Act::Kind::wait, .call = number});
+  }
+};
+
+double seconds_of(const std::string& name, std::int64_t stages, std::int64_t micro_batches, std::int64_t chunks,
+                  std::int64_t bytes) {
+  const PipelineSchedule schedule = find_pipeline_schedule(name)->plan({stages, micro_batches, chunks});
+  System system = small_system();
+  system.host.accelerators = 1, system.network.adapters = 1;
+  RankGroup pipeline{"pp", "pp", {}};
+  std::vector<int> scripts;
+  std::vector<std::int64_t> numbers;
+  std::vector<std::unique_ptr<Stage>> all;
+  std::vector<const StageCost*> costs;
+  for (int stage = 0; stage < stages; ++stage) {
+    pipeline.ranks.push_back(stage), scripts.push_back(stage), numbers.push_back(stage);
+    all.push_back(std::make_unique<Stage>(schedule, stage, bytes));
+    costs.push_back(&all.back()->cost);
+  }
+  const RankClasses classes = fold({pipeline}, scripts, 1);
+  return execute({system, classes, costs, numbers, schedule}).seconds;
+}
+
+}  // namespace
+
+TEST_CASE("without messages, a pipeline takes its micro-batches and its bubble") {
+  CHECK(seconds_of("gpipe", 4, 8, 1, 0) == Approx((8 + 3) * 3.0));
+  CHECK(seconds_of("1f1b", 4, 8, 1, 0) == Approx((8 + 3) * 3.0));
+  CHECK(seconds_of("1f1b", 7, 9, 1, 0) == Approx((9 + 6) * 3.0));
+  CHECK(seconds_of("interleaved", 4, 8, 2, 0) == Approx((8 + 3 / 2.0) * 3.0));
+  CHECK(seconds_of("interleaved", 4, 8, 4, 0) == Approx((8 + 3 / 4.0) * 3.0));
+}
+
+TEST_CASE("a message costs each stage its time twice per micro-batch, as nothing else can run meanwhile") {
+  const double message = 0.1;  // of 1e9 bytes at 10 GB/s
+  const double m = 64, p = 4, all = seconds_of("1f1b", 4, 64, 1, 1'000'000'000);
+  CHECK(all == Approx(m * (3 + 2 * message) + (p - 1) * 3).epsilon(0.01));
+}
+
+TEST_CASE("one rank takes the time of its kernels") {
+  const PredictedStep step = predict_step(small_step("dp1", 4));
+  REQUIRE(step.step.classes.size() == 1);
+  CHECK(step.seconds == Approx(step.step.classes[0].kernels.total()));
+}
+
+TEST_CASE("sums of gradients on hosts of one rank take what a ring takes") {
+  StepRequest request = small_step("dp4");
+  request.system.accelerator.bandwidth = request.system.accelerator.products[0].flops = 1e18;  // kernels take no time
+  request.system.host.accelerators = 1, request.system.network = {.adapters = 1, .adapter = 1e9};
+  request.plan.options.bucket_bytes = std::int64_t{1} << 40;
+  const double bytes = 4.0 * static_cast<double>(request.plan.options.shape.parameters());
+  CHECK(predict_step(request).seconds == Approx(2 * 3.0 / 4 * bytes / 1e9).epsilon(1e-4));
+}
+
+TEST_CASE("classes of ranks give the same times as every rank by itself, bit for bit") {
+  const auto word =
+      GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp2.tp2.pp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp", "dp1.tp4.pp8",
+               "dp2.cp2.tp2", "dp4.cp4.tp2.pp2.z2", "dp8.z3", "dp16.tp2.pp2.v2", "dp4.rep2.z3.hpz");
+  for (const std::int64_t batch : {32, 64}) {
+    StepRequest request = small_step(word, batch);
+    request.system.host.latency = 3e-6, request.system.network.latency = 7e-6;
+    request.system.software.launch = 5e-6;
+    const PredictedStep folded = predict_step(request);
+    request.folded = false;
+    const PredictedStep apart = predict_step(request);
+    INFO(word << ", batch " << batch << ": " << folded.ranks.classes.size() << " classes");
+    CHECK(apart.ranks.classes.size() == static_cast<std::size_t>(request.plan.layout.ranks()));
+    CHECK(folded.ranks.classes.size() < apart.ranks.classes.size());
+    CHECK(folded.seconds == apart.seconds);
+    for (std::size_t rank = 0; rank < apart.step.classes.size(); ++rank) {
+      const auto one =
+          static_cast<std::size_t>(folded.ranks.class_of[static_cast<std::size_t>(apart.ranks.classes[rank].rank)]);
+      CHECK(folded.step.classes[one].seconds == apart.step.classes[rank].seconds);
+    }
+  }
+}
+
+TEST_CASE("the same step has the same time, bit for bit, and more bytes at a time take longer") {
+  const StepRequest request = small_step("dp4.tp2.pp2");
+  CHECK(predict_step(request).seconds == predict_step(request).seconds);
+  StepRequest crowded = request;
+  crowded.system.network.adapters = 1;  // four ranks share one adapter instead of four
+  CHECK(predict_step(crowded).seconds > predict_step(request).seconds);
+}
+
+}  // namespace chorale::test

@@ -1,0 +1,40 @@
+// Links are shared by max-min fairness, and equal transfers may be counted one by one or together.
+#include "parallel/planner/links.hpp"
+
+#include "tests/catch.hpp"
+
+namespace chorale::test {
+namespace {
+
+Flow flow(double limit, std::vector<LinkUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
+
+std::vector<double> rates(std::vector<Flow> flows, double capacity, int links) {
+  share(flows, capacity, links);
+  std::vector<double> all;
+  for (const Flow& one : flows) all.push_back(one.rate);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("connections that want little leave their share to the others") {
+  CHECK(rates({flow(20, {{0, 1}}), flow(50, {{0, 1}}), flow(50, {{0, 1}})}, 100, 1) == std::vector<double>{20, 40, 40});
+  CHECK(rates({flow(20, {{0, 1}}), flow(50, {{0, 1}})}, 100, 1) == std::vector<double>{20, 50});
+}
+
+TEST_CASE("a connection over two links gets what the fuller one leaves") {
+  // Link 0 has two connections, link 1 three, of which one is on both.
+  const auto all =
+      rates({flow(1e9, {{0, 1}}), flow(1e9, {{0, 1}, {1, 1}}), flow(1e9, {{1, 1}}), flow(1e9, {{1, 1}})}, 90, 2);
+  CHECK(all == std::vector<double>{60, 30, 30, 30});
+}
+
+TEST_CASE("eight equal transfers, and one with eight connections, have the same rates, bit for bit") {
+  std::vector<Flow> apart{flow(3.7, {{0, 1}, {1, 1}})}, together = apart;
+  for (int i = 0; i < 8; ++i) apart.push_back(flow(1e9, {{0, 1}}));
+  together.push_back(flow(1e9, {{0, 8}}));
+  CHECK(rates(apart, 22.3, 2).back() == rates(together, 22.3, 2).back());
+  CHECK(rates(apart, 22.3, 2).front() == rates(together, 22.3, 2).front());
+}
+
+}  // namespace chorale::test
