@@ -1,6 +1,7 @@
 #include "parallel/planner/executor.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <queue>
 #include <set>
@@ -25,6 +26,7 @@ struct KnownCall {
   std::vector<LinkUse> uses;  // of links between hosts
   std::string axis;
   double after = 0;
+  bool is_message = false;
 };
 
 struct Transfer {
@@ -102,8 +104,9 @@ class Executor {
   KnownCall known(std::size_t c, const Script::Call& call, double after) {
     const RankClass& own = e_.ranks.classes[c];
     const RankClass::Group& group = own.groups.at(call.group);
-    KnownCall known{.time = time_of_call(call, e_.system, group.beside), .axis = call.group, .after = after};
     const bool message = call.from >= 0;
+    KnownCall known{
+        .time = time_of_call(call, e_.system, group.beside), .axis = call.group, .after = after, .is_message = message};
     known.channel =
         channels_.try_emplace({group.instance, call.from, call.to}, static_cast<int>(channels_.size())).first->second;
     if (message) {
@@ -179,15 +182,18 @@ class Executor {
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});
-    Transfer& transfer = transfers_[at(found->second)];
-    if (--transfer.missing == 0) {
-      started_.erase(found);
-      const double silent = transfer.call->time.latency + (transfer.call->uses.empty() ? transfer.call->time.moves : 0);
-      const int which = static_cast<int>(&transfer - transfers_.data());
-      events_.push({now_ + silent, 1, which});
-      return which;
-    }
-    return found->second;
+    const int which = found->second;
+    if (--transfers_[at(which)].missing > 0) return which;
+    started_.erase(found);
+    if (call.is_message) return start(which), which;
+    std::deque<int>& line = lines_[call.channel];
+    line.push_back(which);
+    if (line.size() == 1) start(which);
+    return which;
+  }
+  void start(int which) {
+    const KnownCall& call = *transfers_[at(which)].call;
+    events_.push({now_ + call.time.latency + (call.uses.empty() ? call.time.moves : 0), 1, which});
   }
 
   bool wait(std::size_t c, int number) {
@@ -215,6 +221,11 @@ class Executor {
   }
   void over(int which) {
     transfers_[at(which)].over = now_;
+    if (const KnownCall& call = *transfers_[at(which)].call; !call.is_message) {
+      std::deque<int>& line = lines_[call.channel];
+      line.pop_front();
+      if (!line.empty()) start(line.front());
+    }
     for (const int c : transfers_[at(which)].waiting) events_.push({now_, 0, c});
   }
 
@@ -245,6 +256,7 @@ class Executor {
   std::vector<ClassState> states_;
   std::vector<std::vector<KnownCall>> calls_;  // by class and recorded call
   std::map<std::tuple<std::size_t, int, int>, int> channels_;
+  std::map<int, std::deque<int>> lines_;        // by channel: collectives of a group run one after the other
   std::map<std::pair<int, int>, int> started_;  // calls for which some classes are missing, by channel and number
   std::vector<Transfer> transfers_;
   std::vector<Flow> flows_;

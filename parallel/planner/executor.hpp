@@ -4,6 +4,8 @@
 //   class 0   F0 ─── F1 ─── ··B0 ───          a host's thread launches kernels; the accelerator runs them
 //   call                 ├──────┤             from the last begin on: latency, then bytes, which share links (links.hpp)
 //
+// The collectives of a group run one after the other, as on a stream.
+//
 // O(events · calls in flight). The same input has the same result, bit for bit.
 #pragma once
 #include "parallel/pipeline/simulate.hpp"
