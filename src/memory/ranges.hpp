@@ -13,7 +13,10 @@ class FreeRanges {
 
   // The start of a free range, a multiple of `alignment`; −1 if nothing fits.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
-  void give_back(std::int64_t first, std::int64_t bytes);
+  struct Range {
+    std::int64_t first, bytes;
+  };
+  Range give_back(std::int64_t first, std::int64_t bytes);  // the free range that the returned one is now a part of
 
  private:
   std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two ranges are adjacent

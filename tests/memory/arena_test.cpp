@@ -7,13 +7,21 @@
 #include <cstring>
 
 #include "src/base/error.hpp"
+#include "src/memory/pool.hpp"
 #include "tests/catch.hpp"
 
 using namespace chorale;
 
 namespace {
 constexpr std::int64_t megabyte = 1 << 20;
+
+// Bytes of the arena that are not zero. The tests write no zeros, and pages that were returned are read as zeros.
+std::int64_t stored(const Arena& arena) {
+  const Mapping& all = arena.mapping();
+  return all.bytes() - std::count(all.start(), all.start() + all.bytes(), std::byte{0});
 }
+
+}  // namespace
 
 TEST_CASE("an arena lends aligned pieces, takes them back, and merges free ranges") {
   Arena arena(8 * megabyte);
@@ -65,6 +73,43 @@ TEST_CASE("every piece that starts on a huge page returns its memory, also the s
     arena.give_back(again, bytes);
   }
   arena.give_back(small, 100);
+}
+
+TEST_CASE("smaller pieces return their memory too, and leave that of their neighbors") {
+  constexpr std::int64_t bytes = 300'000, count = 12;  // most begin and end within a page
+  Arena arena(8 * megabyte);
+  std::vector<char*> pieces;
+  for (int i = 0; i < count; ++i) {
+    pieces.push_back(static_cast<char*>(arena.take(bytes)));
+    std::memset(pieces.back(), 1 + i, bytes);
+  }
+  const auto give_back = [&](int i) {
+    arena.give_back(pieces[static_cast<std::size_t>(i)], bytes);
+    pieces[static_cast<std::size_t>(i)] = nullptr;
+  };
+  for (int i = 1; i < count; i += 2) give_back(i);
+  for (int i = 0; i < count; i += 2) {
+    const char* const kept = pieces[static_cast<std::size_t>(i)];
+    CHECK(std::count(kept, kept + bytes, 1 + i) == bytes);
+  }
+  CHECK(stored(arena) <= count / 2 * (bytes + 2 * 4096));
+  for (int i = 0; i < count; i += 2) give_back(i);
+  CHECK(stored(arena) == 0);
+}
+
+TEST_CASE("a limited pool's arena stores no more than the limit") {
+  Arena arena(64 * megabyte);
+  Pool pool(arena);
+  pool.hold_at_most(16 * megabyte);
+  const auto fill = [&](std::int64_t bytes, int count) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < count; ++i) blocks.push_back(std::memset(pool.take(bytes), 1, static_cast<std::size_t>(bytes)));
+    CHECK(stored(arena) <= 16 * megabyte);
+    for (void* const block : blocks) pool.give_back(block, bytes);
+  };
+  fill(786'432, 20);       // as activations
+  fill(15 * megabyte, 1);  // as the gradient of an embedding
+  fill(3 * megabyte / 2, 10);
 }
 
 TEST_CASE("another mapping of an arena shows the same memory") {
