@@ -144,7 +144,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test test-all bench experiments report data lint format install gpu-bundle
+worked  = all examples run test test-all bench experiments published report data lint format install gpu-bundle
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -198,6 +198,10 @@ do-experiments: $B/chorale
 	@set -e; for suite in $(filter-out $(on_hosts:%=experiments/suites/%.toml),$(sort $(wildcard experiments/suites/*.toml))); do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
 	  $(launch) -n $${ranks:-$(NP)} $B/chorale compare $$suite; done
 
+## published   predict the steps of published tables, and compare: experiments/published/*.csv
+do-published: $B/chorale
+	@set -e; for table in experiments/published/*.csv; do $B/chorale plan --table $$table; done
+
 ## report      write the newest run as one page of figures
 do-report: $B/chorale
 	$B/chorale report runs/latest/run.h5 --html
@@ -216,6 +220,8 @@ do-install: do-all
 	$B/chorale completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/chorale
 	install -D $B/libchorale.so $(DESTDIR)$(PREFIX)/lib/libchorale.so
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/machines experiments/machines/*.toml
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/published experiments/published/*
 	rm -rf $(DESTDIR)$(PREFIX)/include/chorale
 	cp -r $B/include/chorale $(DESTDIR)$(PREFIX)/include
 	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc

@@ -22,6 +22,7 @@
 #include "experiments/plan/hosts.hpp"
 #include "experiments/plan/longest_sequence.hpp"
 #include "experiments/plan/published.hpp"
+#include "experiments/plan/search.hpp"
 #include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -68,6 +69,13 @@ class PlanCommand final : public Command {
     o.add("machine", machine_,
           "machine whose file predicts times, by its name or file (docs/machines.md), instead of this one")
         .words("NAME");
+    o.add("search", search_,
+          "instead of a plan, the fastest layouts: on a machine of accelerators, also schedules, micro-batches and "
+          "recomputation")
+        .only_where("ranks", [this] { return ranks_ == 0 ? "ranks is 0" : ""; });
+    o.add("explain", explain_, "two layouts that --search has found: where the time of each goes")
+        .words("A,B")
+        .only_where("search", [this] { return search_ ? "" : "search is not given"; });
     o.add("timeline", timeline_, "picture of the predicted step, on a machine of accelerators: .svg, or .json for Chrome")
         .words("FILE")
         .only_where("machine", [this] { return machine_.empty() ? "no machine is given" : ""; });
@@ -100,7 +108,8 @@ class PlanCommand final : public Command {
     if (!table_.table.empty()) return;
     hosts_.resolve(ranks_);
     if (hosts_.given()) places_.emplace(hosts_.topology());
-    if (layout_flags_.all()) return check_all();
+    if (search_ && !machine_.empty() && machine_named(machine_).system) return check_search();
+    if (search_ || layout_flags_.all()) return check_all();
     Layout least = layout_flags_.asked();  // the ranks if neither dp nor --ranks is given
     for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
     const std::int64_t world = ranks_ ? ranks_ : least.ranks();
@@ -124,7 +133,8 @@ class PlanCommand final : public Command {
       table_.machine = machine_, table_.format = format_;
       return plan::print_published(table_, session.clock), 0;
     }
-    if (layout_flags_.all()) return choose(session);
+    if (system_) return find_fastest(session);
+    if (search_ || layout_flags_.all()) return choose(session);
     if (longest_sequence_) return find_longest();
     const Layout& l = request_.layout;
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
@@ -220,6 +230,22 @@ class PlanCommand final : public Command {
     return options;
   }
 
+  void check_search() {
+    system_ = system_named(machine_);
+    request_ = {options_on(Layout{}), Layout{}, layout_flags_.backends(), layout_flags_.algorithms()};
+    assume();
+    rate_of(system_->accelerator, name_of(request_.options.compute));  // or an error
+  }
+
+  int find_fastest(Session& session) {
+    const plan::SearchRequest request{
+        .step = {.plan = request_, .system = *system_},
+        .ranks = ranks_,
+        .memory = memory_limit_ ? static_cast<double>(*memory_limit_) : 0.95 * system_->accelerator.memory,
+        .wanted = [this](const Layout& layout) { return layout_flags_.allows(layout); }};
+    return plan::print_search(request, explain_, format_, session.clock), 0;
+  }
+
   void check_all() {
     if (ranks_ == 0)
       usage_error("--layout all needs a number of ranks", "layout is all, ranks is 0",
@@ -300,6 +326,12 @@ class PlanCommand final : public Command {
     const auto selector =
         std::make_shared<const Selector>(table, machine_.empty() ? machine_for("") : machine_named(machine_));
     request_.selector = selector;
+    // On accelerators, long vectors go around rings; the few numbers that all ranks exchange go by the shortest way.
+    if (selector->machine().system) {
+      for (auto& [axis, algorithm] : request_.algorithms)
+        if (algorithm == "auto") algorithm = "ring";
+      request_.algorithms.try_emplace("world", "auto");
+    }
     if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
                      [](const auto& a) { return a.second == "auto"; }))
       return;
@@ -349,7 +381,9 @@ class PlanCommand final : public Command {
   plan::WholeTraining whole_;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
-  std::string timeline_;
+  std::string timeline_, explain_;
+  bool search_ = false;
+  std::optional<System> system_;  // of --search
   plan::TableRequest table_;
   PlanRequest request_;
   std::string assumed_, why_order_, why_prefetch_;

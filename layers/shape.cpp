@@ -171,6 +171,8 @@ const std::vector<ModelPreset>& model_presets() {
         {"nano-moe", "nano-llama with 8 experts, of which a token chooses 2", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
         {"llama-1b", "1.2 billion: the shape of Llama 3.2", llama(16, 32, 8, 2048, 8192, 2048, 128256), 8},
         {"llama-8b", "8 billion: the shape of Llama 3", llama(32, 32, 8, 4096, 14336, 8192, 128256), 8},
+        {"llama-70b", "70 billion, for planning only", llama(80, 64, 8, 8192, 28672, 8192, 128256), 1024},
+        {"llama-405b", "405 billion, for planning only", llama(126, 128, 8, 16384, 53248, 8192, 128256), 1152},
     };
     for (ModelPreset& preset : all) {
       const std::string name = preset.name;

@@ -1,0 +1,100 @@
+#include "experiments/plan/estimates.hpp"
+
+#include <algorithm>
+
+namespace chorale::plan {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) {
+  return request.step.plan.options.global_batch / (found.layout.replicas() * found.micro_batch);
+}
+
+}  // namespace
+
+const Blocks& Estimates::blocks_of(const Found& found) {
+  const Layout& l = found.layout;
+  const auto [at, is_new] = known_.try_emplace({l.shards(), l.context_ranks(), l.sequence, found.micro_batch, found.remake});
+  if (!is_new) return at->second;
+  double seconds[2], peak[2], held[2], parameters[2];
+  for (const std::int64_t blocks : {1, 2}) {
+    StepRequest small = request_.step;
+    TrainingOptions& o = small.plan.options;
+    o.shape.layers = blocks, o.micro_batch = o.global_batch = found.micro_batch, o.remake = found.remake;
+    o.memory_limit = 0;
+    small.plan.layout = Layout{};
+    small.plan.layout["dp"] = 1, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
+    small.plan.layout.sequence = l.sequence;
+    const RankPlan plan = plan_rank(small.plan, 0);
+    const auto i = static_cast<std::size_t>(blocks - 1);
+    const ClassTime time = predict_step(small).step.classes.at(0);
+    seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
+    peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
+  }
+  Blocks& b = at->second;
+  b.block_seconds = seconds[1] - seconds[0], b.ends_seconds = std::max(0.0, seconds[0] - b.block_seconds);
+  b.block_parameters = parameters[1] - parameters[0], b.ends_parameters = parameters[0] - b.block_parameters;
+  b.block_bytes = std::max(0.0, (peak[1] - held[1]) - (peak[0] - held[0]));
+  b.ends_bytes = std::max(0.0, peak[0] - held[0] - b.block_bytes);
+  return b;
+}
+
+double Estimates::bytes_of_states(const Found& found, double parameters) const {
+  const TrainingOptions& o = request_.step.plan.options;
+  const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
+  const double optimizer = value < 4 && o.masters ? 12 : 8, n = real(found.layout.zero_ranks());
+  const int z = found.layout.zero;
+  return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
+}
+
+// The seconds of all calls among the copies of a rank's parameters that no pass hides. `pass`: of a micro-batch on a stage.
+double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
+  const Layout& l = found.layout;
+  const System& s = request_.step.system;
+  const double n = real(l.copies());
+  if (n == 1) return 0;
+  const TrainingOptions& o = request_.step.plan.options;
+  const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
+  const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on a host
+  const bool crosses = l.ranks() / l.stages() > s.host.accelerators;
+  const double rate = !crosses ? s.host.link
+                               : std::min(s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators *
+                                                           real(inside) * s.network.collective);
+  const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
+  const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
+  const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
+  const double buckets = parameters * sums / static_cast<double>(o.bucket_bytes) + 1;
+  const double backward = 0.6 * pass;  // what hides sums that begin during the last backward pass
+  switch (l.zero) {
+    case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
+    case 1: return std::max(0.0, ring(sums, buckets) - backward) + ring(value, buckets);
+    case 2: return micro_batches * ring(sums, units) + ring(value, buckets);
+    default:  // gathers hide behind the passes; sums of a unit's gradients do not
+      return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units));
+  }
+}
+
+void Estimates::estimate(Found& found) {
+  const Blocks& b = blocks_of(found);
+  const Layout& l = found.layout;
+  const TrainingOptions& o = request_.step.plan.options;
+  const System& s = request_.step.system;
+  const double m = real(micro_batches_of(request_, found)), p = real(l.stages()), v = real(l.chunks);
+  const double blocks = real((o.shape.layers + l.stages() - 1) / l.stages());
+  const double pass = blocks * b.block_seconds + (p > 1 ? 0.7 : 1) * b.ends_seconds;  // of the last stage, with the head
+  const double message = real(found.micro_batch * o.shape.sequence * o.shape.width * size_of(o.compute)) /
+                         real(l.context_ranks() * (l.sequence ? l.shards() : 1));
+  const bool far = l.ranks() / l.stages() >= s.host.accelerators;
+  // A message delays its micro-batch only if its stage has no other chunk to compute meanwhile.
+  const double moves = v > 1 ? 0 : message / (far ? s.network.adapter : s.host.link);
+  const double hop = p == 1 ? 0 : moves + s.software.message;
+  const bool splits = l.schedule.starts_with("zb");
+  const double bubble = (p - 1) / v * blocks * b.block_seconds * (splits ? 1.0 / 3 : 1);
+  const double parameters = blocks * b.block_parameters + b.ends_parameters / (p > 1 ? 2 : 1);
+  found.estimate = bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters, pass);
+  const double in_flight = std::min(m, p) * (v > 1 ? 1 + (p - 1) / (p * v) : 1);
+  found.bytes = bytes_of_states(found, parameters) + in_flight * blocks * b.block_bytes + b.ends_bytes;
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,38 @@
+// Closed forms for the time and memory of a step, from two small models of one and two blocks that are planned and simulated
+// exactly. They only choose what a search executes.
+//
+//   passes    m micro-batches of (blocks of a stage) + (embedding and head)
+//   bubble    (stages − 1) / chunks passes
+//   messages  2 · chunks for each micro-batch, as far as they delay it
+//   sums      the gradients of a rank around a ring, as far as no pass hides them
+#pragma once
+#include <map>
+#include <tuple>
+
+#include "experiments/plan/search.hpp"
+
+namespace chorale::plan {
+
+// What one micro-batch costs on a rank, whatever dp and pp are.
+struct Blocks {
+  double block_seconds = 0, ends_seconds = 0;        // forward and backward
+  double block_bytes = 0, ends_bytes = 0;            // of activations
+  double block_parameters = 0, ends_parameters = 0;  // of this rank
+};
+
+class Estimates {
+ public:
+  explicit Estimates(const SearchRequest& request) : request_(request) {}
+  void estimate(Found& found);  // sets `estimate` and `bytes`
+
+ private:
+  using Kind = std::tuple<std::int64_t, std::int64_t, bool, std::int64_t, Remake>;  // t, c, sp, micro-batch, recomputation
+  const Blocks& blocks_of(const Found& found);
+  double seconds_of_sums(const Found& found, double parameters, double pass) const;
+  double bytes_of_states(const Found& found, double parameters) const;
+
+  const SearchRequest& request_;
+  std::map<Kind, Blocks> known_;
+};
+
+}  // namespace chorale::plan

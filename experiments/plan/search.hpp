@@ -1,0 +1,51 @@
+// Searches for the fastest way to train a model on a system of accelerators: all divisions of the ranks among tp, pp, cp and
+// dp, with sp, ZeRO stages, chunks, schedules, micro-batches and recomputation.
+//
+//   1  estimate   blocks are alike, so two models of one and two blocks tell the time and memory of all (a closed form)
+//   2  prune      what does not fit in memory
+//   3  execute    the fastest estimates, up to three of each division of the ranks, are planned and simulated exactly, by
+//                 the real code
+//
+// The table shows the best, and why each of them loses.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "parallel/planner/step.hpp"
+#include "src/base/clock.hpp"
+
+namespace chorale::plan {
+
+struct SearchRequest {
+  StepRequest step;  // the model, batch and system; its layout, micro-batch and recomputation are searched for
+  std::int64_t ranks = 1;
+  double memory = 0;                          // bytes that a rank may use
+  std::function<bool(const Layout&)> wanted;  // which layouts the flags allow
+  std::size_t executed = 16;
+};
+
+struct Found {
+  Layout layout;
+  std::int64_t micro_batch = 1;
+  Remake remake = Remake::none;
+  double estimate = 0;       // seconds, by the closed form
+  double bytes = 0;          // of the fullest rank: estimated, and planned once it is executed
+  PredictedStep step;        // once it is executed
+  std::string name() const;  // "dp4.tp8.pp8, micro-batch 1, recompute full"
+};
+
+struct SearchResult {
+  std::vector<Found> best;  // executed, fastest first
+  std::size_t considered = 0, too_large = 0;
+};
+
+SearchResult search(const SearchRequest& request, Clock& clock);
+// Prints the table, and two ways side by side if `explained` names them: "A,B".
+void print_search(const SearchRequest& request, const std::string& explained, const std::string& format, Clock& clock);
+// The first ten, with what each loses against the fastest.
+std::string table_of(const SearchResult& result, const SearchRequest& request, const std::string& format);
+// Two of them side by side, by name: seconds of a rank's mean time, by what they are spent on. "" if one is not among them.
+std::string explain(const SearchResult& result, const std::string& a, const std::string& b);
+
+}  // namespace chorale::plan

@@ -1,0 +1,146 @@
+"""`chorale plan` on systems of accelerators: published tables, the search, pictures, and wrong input."""
+import csv
+import json
+import os
+import re
+import tempfile
+import unittest
+
+from programs import chorale, start
+
+published = "experiments/published"
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+gpt3 = ["plan", "--preset", "gpt3-175b", "--dtype", "bf16", "--machine", "selene"]
+
+
+class Planner(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def run_it(self, *words):
+        result = start([chorale, *words], XDG_CACHE_HOME=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def refused(self, *words, says):
+        result = start([chorale, *words], XDG_CACHE_HOME=self.folder)
+        self.assertEqual(result.returncode, 2, result.stdout)
+        lines = result.stderr.splitlines()
+        self.assertTrue(lines[-3].startswith("error: "), result.stderr)  # before it, progress
+        for part in says:
+            self.assertIn(part, result.stderr)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def test_published_tables_are_predicted_within_the_marks(self):
+        # mean, greatest or median errors, in percent; two rows fitted
+        marks = {"PTD-P, table 1": (6, 15, None, 1.5), "PTD-P, table 2, PTD-P": (6, 15, None, None),
+                 "PTD-P, table 2, ZeRO-3": (6, 15, None, None), "Korthikanti, table 5, full recomputation": (6, 15, None, None),
+                 "Korthikanti, table 5, sequence parallel, selective recomputation": (6, 15, None, None),
+                 "MegaScale, table 2, Megatron-LM": (6, 15, None, 1.5), "MLPerf v5.0, Llama 3.1 405B": (6, 15, None, 1.5),
+                 "vTrain, many nodes": (None, None, 15, None), "vTrain, single node": (None, None, 10, None)}
+        seen = set()
+        for name in sorted(os.listdir(published)):
+            if not name.endswith(".csv"):
+                continue
+            text = self.run_it("plan", "--table", f"{published}/{name}")
+            for part in text.split("\n\n"):
+                found = re.match(r"(.+), on \w+\n", part)
+                if not found:
+                    continue
+                seen.add(found[1])
+                mean, greatest, median, two_rows = marks[found[1]]
+                number = re.search(r"errors: mean ([\d.]+) %, median ([\d.]+) %, greatest ([\d.]+) %", part)
+                with self.subTest(table=found[1]):
+                    for mark, value in ((mean, number[1]), (median, number[2]), (greatest, number[3])):
+                        if mark:
+                            self.assertLessEqual(float(value), mark)
+                    fitted = re.search(r"two rows fitted .*: mean ([\d.]+) %", part)
+                    self.assertEqual(bool(fitted), two_rows is not None)
+                    if two_rows:
+                        self.assertLessEqual(float(fitted[1]), two_rows)
+                    self.assertIn("constant tokens/s per GPU", part)
+                    self.assertIn("closed form, two constants", part)
+        self.assertEqual(seen, set(marks))
+
+    def test_measured_columns_may_be_missing_and_do_not_change_predictions(self):
+        rows = [row.split(",") for row in read(f"{published}/megascale_table2.csv").splitlines()[1:]]
+        path = self.write("without.csv", "\n".join(",".join(row[:2]) for row in rows) + "\n")
+        predicted = [list(csv.DictReader(self.run_it("plan", "--table", table, "--format", "csv").splitlines()))
+                     for table in (path, f"{published}/megascale_table2.csv")]
+        self.assertEqual(len(predicted[0]), len(rows) - 1)
+        self.assertEqual([row["predicted s"] for row in predicted[0]], [row["predicted s"] for row in predicted[1]])
+        self.assertEqual({row["measured s"] for row in predicted[0]}, {""})
+
+    def test_wrong_tables_are_refused(self):
+        for text, says in (("gpus,batch\n", ["has no rows"]), ("", ["has no rows"]),
+                           ("gpus,bach\n256,768\n", ['wrong.csv:1: "bach"', "batch"]),
+                           ("gpus,batch\n256\n", ["wrong.csv:2: 1 cells, 2 columns"]),
+                           ("gpus,batch\n256,many\n", ['wrong.csv:2: "many"']),
+                           ("gpus,batch\n256,-768\n", ['wrong.csv:2: "-768"']),
+                           ("gpus,batch\n100,768\n", ["multiple of its layout", "100 ranks"]),
+                           ("batch\n768\n", ["no assumptions are known", "batch"])):
+            with self.subTest(text=text):
+                self.refused("plan", "--table", self.write("wrong.csv", text), says=says)
+        self.refused("plan", "--table", os.path.join(self.folder, "none.csv"), says=["none.csv"])
+
+    def test_wrong_machines_are_refused(self):
+        table = ["plan", "--table", f"{published}/megascale_table2.csv", "--machine"]
+        self.refused(*table, "selen", says=["no such machine", "selene"])
+        self.refused(*table, "v100", says=["V100-SXM2-32GB multiplies bf16", "f16, f32"])
+        good = read("experiments/machines/selene.toml")
+        for before, after, says in (("bandwidth = 2.039e12", "bandwidth = 0", "accelerator.bandwidth is 0"),
+                                    ("link = 230e9", "link = 1e30", "host.link is 1e+30, but must be from 1 to 1e+18")):
+            path = self.write("broken.toml", good.replace(before, after))
+            line = 1 + good[:good.index(before)].count("\n")
+            self.refused(*table, path, says=["the machine file is wrong", f"broken.toml:{line}: ", says])
+
+    def test_a_step_on_a_machine_says_where_its_time_goes(self):
+        words = [*gpt3, "--layout", "dp2.tp8.pp8.sp.z1", "--global-batch-size", "32"]
+        text = self.run_it(*words, "--train-tokens", "300e9")
+        self.assertRegex(text, r"on 128 A100-SXM4-80GB: a step takes [\d.]+ s; [\d.]+ tokens/s for each; "
+                               r"MFU [\d.]+ % of 312 TFLOP/s \(bf16\)")
+        self.assertRegex(text, r"300 billion tokens take [\d.]+ days, [\d.]+ million GPU-hours, [\d.]+ GWh")
+        shares = re.search(r"of a rank's time: (.*)", text)[1]
+        self.assertAlmostEqual(sum(float(share) for share in re.findall(r"([\d.]+) %", shares)), 100, delta=0.5)
+        self.assertEqual(text, self.run_it(*words, "--train-tokens", "300e9"))  # the same bits
+        picture = os.path.join(self.folder, "step.json")
+        self.run_it(*words, "--timeline", picture)
+        events = json.loads(read(picture))["traceEvents"]
+        self.assertEqual(len(events), 8 * 16 * 2)  # stages, micro-batches, passes
+        self.run_it(*words, "--timeline", picture.replace("json", "svg"))
+        self.assertTrue(read(picture.replace("json", "svg")).startswith("<svg"))
+
+    def test_the_search_finds_the_fastest_of_what_it_executed_and_says_why_others_lose(self):
+        words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
+                 "--global-batch-size", "256"]
+        rows = list(csv.DictReader(self.run_it(*words, "--format", "csv").splitlines()))
+        times = [float(row["s/step"]) for row in rows]
+        self.assertEqual(len(rows), 10)
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(rows[0]["loses by"], "")
+        self.assertTrue(any(row["loses by"] for row in rows[1:]))
+        best = rows[0]
+        one = self.run_it("plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--layout", best["layout"],
+                          "--micro-batch-size", best["micro-batch"], "--recompute", best["recompute"], "--global-batch-size",
+                          "256")
+        self.assertAlmostEqual(float(re.search(r"a step takes ([\d.]+) s", one)[1]), times[0], delta=0.06)
+        explained = self.run_it(*words, "--explain", f"{rows[0]['layout']},{rows[-1]['layout']}")
+        self.assertIn("the step", explained)
+        self.refused(*words, "--explain", "dp64", says=["--explain names no two layouts"])
+        self.refused(*words, "--memory-limit", "1G", says=["no way to train the model fits"])
+        self.refused(*words[:-2], "--global-batch-size", "256", "--ranks", "0", says=["search"])
+
+
+if __name__ == "__main__":
+    unittest.main()
