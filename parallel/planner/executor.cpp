@@ -27,6 +27,7 @@ struct KnownCall {
   std::string axis;
   double after = 0;
   bool is_message = false;
+  std::int64_t sent = 0;  // bytes, by a rank of this class
 };
 
 struct Transfer {
@@ -105,8 +106,11 @@ class Executor {
     const RankClass& own = e_.ranks.classes[c];
     const RankClass::Group& group = own.groups.at(call.group);
     const bool message = call.from >= 0;
-    KnownCall known{
-        .time = time_of_call(call, e_.system, group.beside), .axis = call.group, .after = after, .is_message = message};
+    KnownCall known{.time = time_of_call(call, e_.system, group.beside),
+                    .axis = call.group,
+                    .after = after,
+                    .is_message = message,
+                    .sent = message && call.from != e_.stages[c] ? 0 : call.volume.sent};
     known.channel =
         channels_.try_emplace({group.instance, call.from, call.to}, static_cast<int>(channels_.size())).first->second;
     if (message) {
@@ -173,12 +177,13 @@ class Executor {
     state.accelerator = std::max(state.accelerator, state.host) + act.gpu();
     state.host += act.host_seconds;
     state.accelerator = std::max(state.accelerator, state.host);
-    spent.kernels += act.time, spent.calls += act.calls;
+    spent.kernels += act.time, spent.calls += act.calls, spent.sent += act.sent;
     spent.launching += state.accelerator - before - act.gpu();
   }
 
   int begin(std::size_t c, int number) {
     const KnownCall& call = calls_[c][at(number)];
+    result_.classes[c].sent += call.sent;
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});

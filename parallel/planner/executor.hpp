@@ -21,6 +21,7 @@ struct ClassTime {
   double launching = 0;                 // the accelerator waits for the thread that launches kernels
   std::map<std::string, double> waits;  // for calls in flight and their other ranks, by axis
   double seconds = 0;
+  std::int64_t sent = 0;  // bytes that one rank sends in all calls
 };
 
 struct ExecutedStep {

@@ -98,6 +98,7 @@ class Pricing {
   void calls(int number) {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
     if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
+    work().sent += call.volume.sent;
     // A gather for the gradient of a weight that starts while another call is in flight hides behind a product.
     if (in_flight_.empty()) block_on(call);
     in_flight_.insert(number);

@@ -18,6 +18,7 @@ struct StageCost {
     double calls = 0;         // of kind work: seconds of collectives within the host, for which the accelerator waits
     double host_seconds = 0;  // of kind work: for which the host's thread is busy
     int call = -1;            // of kinds begin and wait
+    std::int64_t sent = 0;    // of kind work: bytes that those collectives send
     double gpu() const { return time.total() + calls; }
   };
   struct Part {

@@ -9,12 +9,12 @@ import unittest
 from programs import chorale, start
 
 published = "experiments/published"
+gpt3 = ["plan", "--preset", "gpt3-175b", "--dtype", "bf16", "--machine", "selene"]
+
+
 def read(path):
     with open(path) as file:
         return file.read()
-
-
-gpt3 = ["plan", "--preset", "gpt3-175b", "--dtype", "bf16", "--machine", "selene"]
 
 
 class Planner(unittest.TestCase):

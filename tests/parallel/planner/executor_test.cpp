@@ -119,6 +119,27 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
   }
 }
 
+// A run's bytes equal its plan's (plan_is_measured_test.cpp), so these are also the bytes of a run.
+TEST_CASE("a simulated step sends as many bytes as its plan says") {
+  const auto word = GENERATE(as<std::string>{}, "dp8", "dp2.tp2.pp2", "dp2.tp4.sp.z1", "dp4.pp2.v2", "dp2.cp2.tp2",
+                             "dp4.rep2.z3.hpz", "dp8.z3", "dp4.pp2.zb-h1", "dp8.z2");
+  for (const bool overlaps : {true, false}) {
+    StepRequest request = small_step(word, 64);
+    request.system.software.overlaps_calls = overlaps;
+    const PredictedStep step = predict_step(request);
+    for (std::size_t c = 0; c < step.ranks.classes.size(); ++c) {
+      const int rank = step.ranks.classes[c].rank;
+      PlanRequest plan = request.plan;
+      plan.hosts = hosts_of(request.system, plan.layout.ranks());
+      std::int64_t planned = 0;
+      for (const auto& [axis, account] : plan_rank(plan, rank).axes)
+        for (const Account::Entry& entry : account.entries) planned += entry.bytes;
+      INFO(word << ", rank " << rank);
+      CHECK(step.step.classes[c].sent == planned);
+    }
+  }
+}
+
 TEST_CASE("the same step has the same time, bit for bit, and more bytes at a time take longer") {
   const StepRequest request = small_step("dp4.tp2.pp2");
   CHECK(predict_step(request).seconds == predict_step(request).seconds);
