@@ -20,7 +20,8 @@ fs::path shared_file(const fs::path& name) {
 
 Machine machine_named(const std::string& name) {
   std::error_code error;
-  if (fs::exists(name, error) || name.find('/') != std::string::npos || name.ends_with(".toml")) return machine_for(name);
+  if (fs::is_regular_file(name, error) || name.find('/') != std::string::npos || name.ends_with(".toml"))
+    return machine_for(name);
   const fs::path folder = shared_file("machines"), file = folder / (name + ".toml");
   if (fs::exists(file, error)) return machine_for(file.string());
   std::vector<std::string> known;

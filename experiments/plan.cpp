@@ -23,6 +23,7 @@
 #include "experiments/plan/longest_sequence.hpp"
 #include "experiments/plan/published.hpp"
 #include "experiments/plan/search.hpp"
+#include "experiments/plan/stage_tables.hpp"
 #include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -78,7 +79,12 @@ class PlanCommand final : public Command {
         .only_where("search", [this] { return search_ ? "" : "search is not given"; });
     o.add("timeline", timeline_, "picture of the predicted step, on a machine of accelerators: .svg, or .json for Chrome")
         .words("FILE")
-        .only_where("machine", [this] { return machine_.empty() ? "no machine is given" : ""; });
+        .only_where("a machine and one layout", [this] {
+          return machine_.empty()      ? "no machine is given"
+                 : search_             ? "search is given"
+                 : layout_flags_.all() ? "layout is all"
+                                       : "";
+        });
     o.add("table", table_.table, "instead of a plan, predictions for the rows of a published table (docs/planner.md)")
         .words("FILE.csv");
     o.add("assumptions", table_.assumptions, "what tables do not say, instead of the file that comes with the program")
@@ -92,23 +98,33 @@ class PlanCommand final : public Command {
     };
     o.add("train-tokens", whole_.tokens, "tokens of the whole training, such as 300e9: its steps and flops are shown")
         .range(0, 1e18)
-        .only_where("the plan of one layout, in text", one_plan_in_text);
+        .only_where("search, or the plan of one layout in text",
+                    [this, one_plan_in_text] { return search_ ? "" : one_plan_in_text(); });
     o.add("sustained-flops", whole_.sustained,
           "flops per second that each rank sustains, such as 35e12: the time of the whole training is shown")
         .range(0, 1e18)
         .only_where("train-tokens", [this] { return whole_.tokens == 0 ? "train-tokens is 0" : ""; });
     o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
-        .only_where("layout all", [this] { return layout_flags_.all() ? "" : "the layout is not all"; });
+        .only_where("layout all, or search",
+                    [this] { return search_ || layout_flags_.all() ? "" : "the layout is not all"; });
     o.add("format", format_, "format of the tables").one_of(TextTable::formats());
     o.add_words(train::megatron_flags());
   }
 
   void check(const Launch&) override {
     if (!table_.table.empty()) return;
+    if (!machine_.empty()) system_ = machine_named(machine_).system;
+    if (system_ && hosts_.given())
+      usage_error("a machine of accelerators has hosts of its own",
+                  fmt::format("--hosts is given; {} has {} accelerators on a host", machine_, system_->host.accelerators),
+                  "leave out --hosts, or name a machine without [accelerator]");
+    if (!timeline_.empty() && (!system_ || !(timeline_.ends_with(".svg") || timeline_.ends_with(".json"))))
+      usage_error("the timeline cannot be drawn", fmt::format("--timeline {} --machine {}", timeline_, machine_),
+                  "name a machine of accelerators (docs/machines.md), and a file that ends with .svg or .json");
     hosts_.resolve(ranks_);
     if (hosts_.given()) places_.emplace(hosts_.topology());
-    if (search_ && !machine_.empty() && machine_named(machine_).system) return check_search();
+    if (search_ && system_) return check_search();
     if (search_ || layout_flags_.all()) return check_all();
     Layout least = layout_flags_.asked();  // the ranks if neither dp nor --ranks is given
     for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
@@ -120,6 +136,10 @@ class PlanCommand final : public Command {
     if (longest_sequence_) limits.shape.sequence = 1 << 20;  // the search finds lengths that fit
     require_fits(request_.layout, limits);
     assume();
+    if (system_) {
+      require_predictable({.plan = request_, .system = *system_});
+      if (!on_one_host()) request_.hosts = hosts_of(*system_, request_.layout.ranks());
+    }
     if (places_) {
       why_order_ = places_->place(request_);
       places_->require_suited(request_);
@@ -133,23 +153,23 @@ class PlanCommand final : public Command {
       table_.machine = machine_, table_.format = format_;
       return plan::print_published(table_, session.clock), 0;
     }
-    if (system_) return find_fastest(session);
+    if (search_ && system_) return find_fastest(session);
     if (search_ || layout_flags_.all()) return choose(session);
     if (longest_sequence_) return find_longest();
     const Layout& l = request_.layout;
-    TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
-                      "data", "peak", "TFLOP"});
-    TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
+    const StepRequest timed{.plan = request_, .system = system_.value_or(System{})};
+    const PredictedStep on_system = system_ ? predict_step(timed) : PredictedStep{};  // may refuse, so before any output
+    if (!timeline_.empty()) plan::draw(on_system, to_string(l), timeline_);
+    TextTable memory = plan::memory_table(), traffic = plan::traffic_table();
     std::string zero_traffic;
     const OffloadOptions& offload = request_.options.offload;
-    TextTable offloaded(
-        {"stage", "category", offload.to_host ? "on the host" : "in the file", "read", "written", "exposed"});
+    TextTable offloaded = plan::offloaded_table(offload);
     for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
       const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
       if (stage == 0 && format_ == "text") zero_traffic = plan::words_for_zero_traffic(request_, plan);
-      add_memory(memory, stage, plan);
-      add_traffic(traffic, stage, plan);
-      add_offloaded(offloaded, stage, plan);
+      plan::add_memory(memory, stage, plan);
+      plan::add_traffic(traffic, stage, plan);
+      plan::add_offloaded(offloaded, stage, plan, request_.options.update);
     }
     const TrainingOptions& o = request_.options;
     if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
@@ -165,18 +185,14 @@ class PlanCommand final : public Command {
           "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
           name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
-          forecast                              ? "predicted by the machine file: " + train::in_words(forecast.time)
-          : request_.selector->machine().system ? "predicted below"
-                                                : "not predicted: " + forecast.why_not,
+          forecast  ? "predicted by the machine file: " + train::in_words(forecast.time)
+          : system_ ? "predicted below"
+                    : "not predicted: " + forecast.why_not,
           plan::words_for_states(request_), whole_.tokens > 0 ? "\n" + plan::words_for_time(whole_, request_) : "",
           l.context_ranks() > 1 ? ", context rank 0" : "");
     }
-    if (const auto& system = request_.selector->machine().system) {
-      const StepRequest timed{.plan = request_, .system = *system};
-      const PredictedStep step = predict_step(timed);
-      if (!timeline_.empty()) plan::draw(step, to_string(l), timeline_);
-      fmt::print("{}{}", plan::words_for_system(step, timed, whole_, format_), format_ == "text" ? "\n" : "");
-    }
+    if (system_)
+      fmt::print("{}{}", plan::words_for_system(on_system, timed, whole_, format_), format_ == "text" ? "\n" : "");
     fmt::print("{}", memory.print(format_));
     if (offloaded.rows() > 0 && format_ == "text")
       fmt::print("\n{}, and what moves between {} and memory in a step; exposed: nothing computes meanwhile (--update {})\n",
@@ -231,10 +247,9 @@ class PlanCommand final : public Command {
   }
 
   void check_search() {
-    system_ = system_named(machine_);
     request_ = {options_on(Layout{}), Layout{}, layout_flags_.backends(), layout_flags_.algorithms()};
     assume();
-    rate_of(system_->accelerator, name_of(request_.options.compute));  // or an error
+    require_predictable({.plan = request_, .system = *system_});
   }
 
   int find_fastest(Session& session) {
@@ -242,6 +257,8 @@ class PlanCommand final : public Command {
         .step = {.plan = request_, .system = *system_},
         .ranks = ranks_,
         .memory = memory_limit_ ? static_cast<double>(*memory_limit_) : 0.95 * system_->accelerator.memory,
+        .micro_batch = flags_.limits(1).micro_batch,
+        .whole = whole_,
         .wanted = [this](const Layout& layout) { return layout_flags_.allows(layout); }};
     return plan::print_search(request, explain_, format_, session.clock), 0;
   }
@@ -280,7 +297,10 @@ class PlanCommand final : public Command {
                   "change --hosts, --backend or --context-scheme");
     return candidates;
   }
-  bool on_one_host() const { return !places_ || places_->one_host(); }
+  bool on_one_host() const {
+    if (system_) return std::max(ranks_, request_.layout.ranks()) <= system_->host.accelerators;
+    return !places_ || places_->one_host();
+  }
 
   int choose(Session& session) {
     const std::vector<plan::Candidate> candidates = weigh_all(session);
@@ -308,8 +328,7 @@ class PlanCommand final : public Command {
   // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
   // like this one. The output states every assumption.
   void assume() {
-    const bool elsewhere = !machine_.empty() && machine_named(machine_).system;
-    const std::string here = elsewhere ? "mpi" : best_backend(false, joins_here);
+    const std::string here = system_ ? "mpi" : best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
       if (backend == "auto") {
@@ -317,8 +336,9 @@ class PlanCommand final : public Command {
         if (!places_) backend = here;  // with --hosts, place() chooses for each layout
       }
     if (backend_assumed)
-      assumed_ += places_ ? places_->assumed()
-                          : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
+      assumed_ += places_   ? places_->assumed()
+                  : system_ ? std::string("; rings of messages")
+                            : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
 
     const std::filesystem::path file = default_tuning_file();
     const bool tuned = !file.empty() && std::filesystem::exists(file);
@@ -342,34 +362,6 @@ class PlanCommand final : public Command {
                     : fmt::format("; auto chooses {}, as on a machine without results of `chorale tune`", otherwise);
   }
 
-  static void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan) {
-    const auto held = [&](Category c) { return plan.held[static_cast<std::size_t>(c)]; };
-    const auto peak = [&](Category c) { return decimal_bytes(plan.peak[static_cast<std::size_t>(c)]); };
-    const std::int64_t states = held(Category::params) + held(Category::grads) + held(Category::optimizer);
-    table.add({std::to_string(stage), std::to_string(plan.parameters), decimal_bytes(held(Category::params)),
-               decimal_bytes(held(Category::grads)), decimal_bytes(held(Category::optimizer)), decimal_bytes(states),
-               peak(Category::activations), peak(Category::comm), peak(Category::workspace), peak(Category::data),
-               decimal_bytes(plan.peak_bytes), fmt::format("{:.4g}", plan.flops / 1e12)});
-  }
-
-  static void add_traffic(TextTable& table, std::int64_t stage, const RankPlan& plan) {
-    for (const auto& [axis, account] : plan.axes)
-      for (std::size_t i = 0; i < operations; ++i)
-        if (const Account::Entry& entry = account.entries[i]; entry.calls > 0)
-          table.add(
-              {std::to_string(stage), axis, operation_name(i), std::to_string(entry.calls), decimal_bytes(entry.bytes)});
-  }
-
-  void add_offloaded(TextTable& table, std::int64_t stage, const RankPlan& plan) const {
-    TierTraffic all = plan.tier_passes;
-    all.add(plan.tier_updates, 1);
-    const TierTraffic exposed = exposed_part(plan.tier_updates, request_.options.update);
-    for (std::size_t c = 0; c < categories; ++c)
-      if (plan.offloaded[c] + all.read[c] + all.written[c] > 0)
-        table.add({std::to_string(stage), category_names[c], decimal_bytes(plan.offloaded[c]), decimal_bytes(all.read[c]),
-                   decimal_bytes(all.written[c]), decimal_bytes(exposed.read[c] + exposed.written[c])});
-  }
-
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
   train::OffloadFlags offload_;
@@ -383,7 +375,7 @@ class PlanCommand final : public Command {
   std::string format_ = "text", machine_;
   std::string timeline_, explain_;
   bool search_ = false;
-  std::optional<System> system_;  // of --search
+  std::optional<System> system_;  // of --machine, if it has accelerators
   plan::TableRequest table_;
   PlanRequest request_;
   std::string assumed_, why_order_, why_prefetch_;

@@ -6,6 +6,20 @@
 #include "src/math/cross_entropy.hpp"
 
 namespace chorale {
+namespace {
+
+// Marks the kernels of a scope as those of the head, for plans.
+class Marked {
+ public:
+  Marked(Queue& queue, OfHead kind) : queue_(queue) { queue_.head = kind; }
+  ~Marked() { queue_.head = OfHead::no; }
+  Marked(const Marked&) = delete;
+
+ private:
+  Queue& queue_;
+};
+
+}  // namespace
 
 Head::Head(const ModelShape& shape, const Share& share, ParameterPointer table)
     : table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
@@ -20,6 +34,7 @@ Head::Head(const ModelShape& shape, const Share& share, ParameterPointer table)
 }
 
 Tensor Head::logits(const Tensor& x, Context& context) const {
+  const Marked marked(context.queue, OfHead::logits);
   const Tensor y = context.tensor({x.dim(0), table_->value.dim(0)});
   context.numerics.product(x, table_->value, true, nullptr, y, context.queue);
   return y;
@@ -53,9 +68,11 @@ Tensor Head::forward(const Tensor& x, Context& context) {
 }
 
 Tensor Head::backward(const Tensor&, Context& context) {
+  const Marked marked(context.queue, OfHead::gradients);
   const Tensor dscores = context.tape->take(), x = context.tape->take();
   const auto dx = start_block_product(dscores, table_->value, false, block_, sum_, context);
   context.weight_gradient([this, dscores, x, &context] {
+    const Marked here(context.queue, OfHead::gradients);  // some schedules compute this later
     context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaves(), table_->gradient,
                                table_->site, context.queue);
     if (!tied_) context.ready(*table_);  // a tied table's gradient is ready once the embedding has added its part

@@ -46,8 +46,7 @@ Share share_of_experts(const Mesh& mesh) {
 std::vector<std::int64_t> equal_numbers(std::int64_t blocks, std::int64_t parts) {
   const std::int64_t most = (blocks + parts - 1) / parts, missing = most * parts - blocks;
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(parts), most);
-  for (std::int64_t i = 0; i < missing; ++i)
-    --numbers[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - i / 2 : i / 2)];
+  for (std::int64_t i = 0; i < missing; ++i) --numbers[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - i / 2 : i / 2)];
   return numbers;
 }
 

@@ -17,8 +17,12 @@ const Blocks& Estimates::blocks_of(const Found& found) {
   const Layout& l = found.layout;
   const auto [at, is_new] = known_.try_emplace({l.shards(), l.context_ranks(), l.sequence, found.micro_batch, found.remake});
   if (!is_new) return at->second;
+  // With experts in every second block, two and four blocks.
   double seconds[2], peak[2], held[2], parameters[2];
-  for (const std::int64_t blocks : {1, 2}) {
+  const std::int64_t every =
+      request_.step.plan.options.shape.experts.count > 0 ? request_.step.plan.options.shape.experts.every : 1;
+  for (const std::size_t i : {0U, 1U}) {
+    const std::int64_t blocks = (static_cast<std::int64_t>(i) + 1) * every;
     StepRequest small = request_.step;
     TrainingOptions& o = small.plan.options;
     o.shape.layers = blocks, o.micro_batch = o.global_batch = found.micro_batch, o.remake = found.remake;
@@ -27,16 +31,17 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     small.plan.layout["dp"] = 1, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
     small.plan.layout.sequence = l.sequence;
     const RankPlan plan = plan_rank(small.plan, 0);
-    const auto i = static_cast<std::size_t>(blocks - 1);
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
     peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
   }
   Blocks& b = at->second;
-  b.block_seconds = seconds[1] - seconds[0], b.ends_seconds = std::max(0.0, seconds[0] - b.block_seconds);
-  b.block_parameters = parameters[1] - parameters[0], b.ends_parameters = parameters[0] - b.block_parameters;
-  b.block_bytes = std::max(0.0, (peak[1] - held[1]) - (peak[0] - held[0]));
-  b.ends_bytes = std::max(0.0, peak[0] - held[0] - b.block_bytes);
+  const auto number = static_cast<double>(every);
+  const auto of_block = [&](const double(&values)[2]) { return std::max(0.0, values[1] - values[0]) / number; };
+  const double kept[2] = {peak[0] - held[0], peak[1] - held[1]};
+  b.block_seconds = of_block(seconds), b.ends_seconds = std::max(0.0, seconds[0] - number * b.block_seconds);
+  b.block_parameters = of_block(parameters), b.ends_parameters = parameters[0] - number * b.block_parameters;
+  b.block_bytes = of_block(kept), b.ends_bytes = std::max(0.0, kept[0] - number * b.block_bytes);
   return b;
 }
 
@@ -65,7 +70,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
   const double buckets = parameters * sums / static_cast<double>(o.bucket_bytes) + 1;
-  const double backward = 0.6 * pass;  // what hides sums that begin during the last backward pass
+  const double backward = pass / 2;  // what hides sums that begin during the last backward pass
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
     case 1: return std::max(0.0, ring(sums, buckets) - backward) + ring(value, buckets);
@@ -82,7 +87,7 @@ void Estimates::estimate(Found& found) {
   const System& s = request_.step.system;
   const double m = real(micro_batches_of(request_, found)), p = real(l.stages()), v = real(l.chunks);
   const double blocks = real((o.shape.layers + l.stages() - 1) / l.stages());
-  const double pass = blocks * b.block_seconds + (p > 1 ? 0.7 : 1) * b.ends_seconds;  // of the last stage, with the head
+  const double pass = blocks * b.block_seconds + b.ends_seconds;  // as if one stage had the embedding and the head
   const double message = real(found.micro_batch * o.shape.sequence * o.shape.width * size_of(o.compute)) /
                          real(l.context_ranks() * (l.sequence ? l.shards() : 1));
   const bool far = l.ranks() / l.stages() >= s.host.accelerators;

@@ -62,11 +62,16 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   if (series.reduces_in_bf16) o.gradient_sums = DType::bf16;
   if (series.one_bucket) o.bucket_bytes = std::int64_t{1} << 40;
   const std::int64_t t = s.of("t", 1), p = s.of("p", 1), c = s.of("cp", 1);
-  const std::int64_t gpus = s.find("gpus").value_or(t * p * c * s.of("d", 1));
-  std::string word = fmt::format("dp{}.tp{}.pp{}.cp{}.z{}", gpus / (t * p * c), t, p, c, series.zero);
-  if (t * p * c * (gpus / (t * p * c)) != gpus)
-    usage_error("the ranks of a row are no multiple of its layout", fmt::format("{} ranks, t {} p {} cp {}", gpus, t, p, c),
-                "correct the row");
+  const std::int64_t gpus = s.find("gpus").value_or(t * p * c * s.of("d", 1)), d = gpus / (t * p * c);
+  if (t * p * c * d != gpus || s.of("d", d) != d)
+    usage_error("the ranks of a row do not agree with its layout",
+                fmt::format("{} ranks, t {}, p {}, cp {}, d {}", gpus, t, p, c, s.of("d", d)), "correct the row");
+  if (const auto given = s.find("micro_batches"); given && *given * d * attempt.micro_batch != o.global_batch)
+    usage_error(
+        "the micro-batches of a row do not agree with its batch",
+        fmt::format("{} micro-batches of {} on {} replicas, {} sequences", *given, attempt.micro_batch, d, o.global_batch),
+        "correct the row");
+  std::string word = fmt::format("dp{}.tp{}.pp{}.cp{}.z{}", d, t, p, c, series.zero);
   if (series.sequence_parallel && t > 1) word += ".sp";
   if (attempt.interleave > 1) word += fmt::format(".v{}", attempt.interleave);
   request.plan.layout = parse_layout(word, gpus);
@@ -80,10 +85,26 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  if (o.global_batch % (l.replicas() * o.micro_batch) != 0) return false;
-  const std::int64_t micro_batches = o.global_batch / (l.replicas() * o.micro_batch);
-  if (l.chunks > 1 && micro_batches % l.stages() != 0) return false;
-  return !chosen_by_us || s.of("layers") % (l.stages() * l.chunks) == 0;
+  return o.global_batch % (l.replicas() * o.micro_batch) == 0 &&
+         (!chosen_by_us || s.of("layers") % (l.stages() * l.chunks) == 0);
+}
+
+// Interleaving takes micro-batches in groups of as many as there are stages. Some programs also take other numbers; then the
+// time, which grows evenly with the number, is that between or beyond two numbers that fit.
+double seconds_of(const StepRequest& request) {
+  const TrainingOptions& o = request.plan.options;
+  const Layout& l = request.plan.layout;
+  const std::int64_t sequences = l.replicas() * o.micro_batch, stages = l.stages(), number = o.global_batch / sequences;
+  const std::int64_t rest = l.chunks > 1 ? number % stages : 0;
+  if (rest == 0) return predict_step(request).seconds;
+  const auto seconds = [&](std::int64_t micro_batches) {
+    StepRequest other = request;
+    other.plan.options.global_batch = micro_batches * sequences;
+    return predict_step(other).seconds;
+  };
+  const std::int64_t near = std::max(stages, number - rest);
+  const double first = seconds(near), more = seconds(near + stages);
+  return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
 
 // Bytes of the fullest rank: those that a plan counts, and the scores of attention in parts.
@@ -91,8 +112,9 @@ double bytes_of(const StepRequest& request) {
   PlanRequest brief = request.plan;
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  brief.options.global_batch =
-      std::min(o.global_batch, std::max(2 * l.stages(), l.chunks > 1 ? 2 * l.stages() : 1) * l.replicas() * o.micro_batch);
+  std::int64_t number = std::min(o.global_batch / (l.replicas() * o.micro_batch), 2 * l.stages());
+  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());
+  brief.options.global_batch = number * l.replicas() * o.micro_batch;
   const RankPlan plan = plan_rank(brief, fullest_rank(brief.options, l, 0));
   const double scores = static_cast<double>(o.micro_batch * o.shape.heads / l.shards()) *
                         static_cast<double>(o.shape.sequence * o.shape.sequence);
@@ -106,23 +128,22 @@ double ptdp_flops(const TrainingOptions& o) {
 }
 
 PredictedRow predicted(const Series& series, StepRequest request, const Attempt& attempt) {
-  const PredictedStep step = predict_step(request);
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
   const auto ranks = static_cast<double>(l.ranks());
   const double micro_batches = static_cast<double>(o.global_batch / (l.replicas() * o.micro_batch));
-  PredictedRow row{.seconds = step.seconds,
+  PredictedRow row{.seconds = seconds_of(request),
                    .micro_batch = attempt.micro_batch,
-                   .interleave = attempt.interleave,
                    .layout = to_string(l),
                    .tokens_per_gpu = static_cast<double>(o.global_batch * o.shape.sequence) / ranks,
-                   .flops_per_gpu = step.model_flops * series.closed_form_flops / ranks,
+                   .flops_per_gpu = o.shape.flops_per_token() * static_cast<double>(o.global_batch * o.shape.sequence) *
+                                    series.closed_form_flops / ranks,
                    .bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks),
                    .published_flops = ptdp_flops(o)};
   row.flops_per_gpu *= 1 + row.bubble / micro_batches;
   row.layer_passes = (micro_batches + row.bubble) * static_cast<double>(o.shape.layers) / static_cast<double>(l.stages());
   for (ProductRate& rate : request.system.accelerator.products) rate.reached /= 1.001;
-  row.seconds_if_slow = predict_step(request).seconds;
+  row.seconds_if_slow = seconds_of(request);
   return row;
 }
 
@@ -138,16 +159,17 @@ PredictedRow predict_row(const Series& series, const System& machine, const Row&
   std::optional<std::pair<StepRequest, Attempt>> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Attempt& attempt : attempts) {
-    if (!is_legal(s, request_of(series, machine, s, {attempt.micro_batch, attempt.interleave}), chooses_chunks)) continue;
     const StepRequest request = request_of(series, machine, s, attempt);
+    if (!is_legal(s, request, chooses_chunks)) continue;
     if (chooses_batch && bytes_of(request) > machine.accelerator.memory * 0.95) continue;
-    const double seconds = attempts.size() == 1 ? 0 : predict_step(request).seconds;
+    const double seconds = attempts.size() == 1 ? 0 : seconds_of(request);
     if (seconds < least) least = seconds, best = {request, attempt};
   }
   if (!best)
     usage_error("a row of the table has no micro-batch that is legal and fits",
-                fmt::format("{}: {} GPUs, batch {}", series.name, s.of("gpus", 0), s.of("batch", 0)),
-                "correct the row, or name a machine with more memory");
+                fmt::format("{}: {} GPUs, {} sequences", series.name, s.of("gpus", 0),
+                            s.of(s.find("batch") ? "batch" : "sequences")),
+                "the batch must be a multiple of replicas times micro-batch; a machine with more memory holds more");
   return predicted(series, best->first, best->second);
 }
 

@@ -14,9 +14,8 @@ using Row = std::map<std::string, double>;
 
 struct PredictedRow {
   double seconds = 0;          // of the step
-  double product_seconds = 0;  // of these, seconds of products on the slowest class, as a share of what is not idle
   double seconds_if_slow = 0;  // with products that take 0.1 % longer
-  std::int64_t micro_batch = 1, interleave = 1;
+  std::int64_t micro_batch = 1;
   std::string layout;
   double tokens_per_gpu = 0, flops_per_gpu = 0, layer_passes = 0, bubble = 0;  // of the simple baselines
   double published_flops = 0;  // by the formula of PTD-P, of all GPUs: for tables in TFLOP/s

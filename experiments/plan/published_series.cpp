@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/toml_fields.hpp"
@@ -17,11 +19,8 @@ std::vector<std::string> words(const std::string& text) {
 }
 
 Remake remake_of(TomlFields& fields) {
-  const std::string text = fields.text("recompute", "none");
-  if (text == "full") return Remake::full;
-  if (text == "selective") return Remake::selective;
-  if (text == "none") return Remake::none;
-  fields.refuse("recompute", fields.find("recompute"), "is not full, selective or none");
+  const std::string text = fields.choice("recompute", {"none", "selective", "full"});
+  return text == "full" ? Remake::full : text == "selective" ? Remake::selective : Remake::none;
 }
 
 Series series_of(TomlFields fields, const std::map<std::string, Software>& software) {
@@ -29,11 +28,11 @@ Series series_of(TomlFields fields, const std::map<std::string, Software>& softw
            .measured = fields.text("measured"),
            .columns = words(fields.text("columns")),
            .machine = fields.text("machine"),
-           .family = fields.text("family", "gpt2"),
-           .type = fields.text("type", "bf16"),
-           .products = fields.text("products", ""),
+           .family = fields.choice("family", {"gpt2", "llama"}),
+           .type = fields.choice("type", {"bf16", "f16"}),
+           .products = fields.choice("products", {"", "fp8"}),
            .remake = remake_of(fields),
-           .zero = static_cast<int>(fields.number("zero", 0, 3, 0)),
+           .zero = static_cast<int>(fields.integer("zero", 0, 3, 0)),
            .sequence_parallel = fields.flag("sequence_parallel"),
            .reduces_in_bf16 = fields.flag("reduces_in_bf16"),
            .one_bucket = !fields.flag("many_buckets"),
@@ -43,13 +42,17 @@ Series series_of(TomlFields fields, const std::map<std::string, Software>& softw
   const auto found = software.find(name);
   if (found == software.end()) fields.refuse("software", fields.find("software"), "names no [software] table");
   s.software = found->second;
-  const std::string hosts = fields.text("hosts", "any");
-  if (hosts != "any" && hosts != "one" && hosts != "many")
-    fields.refuse("hosts", fields.find("hosts"), "is not any, one or many");
+  const std::string hosts = fields.choice("hosts", {"any", "one", "many"});
   s.one_host = hosts != "many", s.many_hosts = hosts != "one", s.fits_two_rows = fields.flag("fits_two_rows");
   if (fields.has("interleave")) {
     s.interleave.clear();
-    for (const std::string& word : words(fields.text("interleave"))) s.interleave.push_back(std::stoll(word));
+    for (const std::string& word : words(fields.text("interleave"))) {
+      std::int64_t chunks = 0;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), chunks);
+      if (error != std::errc() || end != word.data() + word.size() || chunks < 1)
+        fields.refuse("interleave", fields.find("interleave"), "is not a list of whole numbers such as \"1 2\"");
+      s.interleave.push_back(chunks);
+    }
   }
   if (auto given = fields.table("given")) {
     for (const std::string& key : given->keys()) s.given[key] = given->number(key.c_str(), 0, 1e15);

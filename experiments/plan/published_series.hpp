@@ -3,7 +3,7 @@
 // belongs to one row of a table.
 //
 //   [[series]]
-//   name = "PTD-P, table 1"          columns = ["heads", "hidden", "layers", "t", "p", "gpus", "batch"]
+//   name = "PTD-P, table 1"          columns = "heads hidden layers t p gpus batch"
 //   measured = "tflops_per_gpu"      machine = "selene"      software = "megatron-2021"
 #pragma once
 #include <filesystem>

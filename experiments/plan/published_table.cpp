@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
@@ -16,22 +17,23 @@ enum class Use { setting, measured, ignored };
 struct Column {
   const char *name, *also;
   Use use;
+  double most = 0;  // of a setting: a whole number from 1 on
 };
 // Names of columns. `also`: how other papers call it.
 constexpr Column columns[] = {
-    {"hidden", "hidden size", Use::setting},
-    {"heads", "attention heads", Use::setting},
-    {"layers", "# layers", Use::setting},
-    {"sequence", "sequence length", Use::setting},
-    {"t", "tensor parallelism", Use::setting},
-    {"p", "pipeline parallelism", Use::setting},
-    {"d", "data parallelism", Use::setting},
-    {"gpus", "# gpus", Use::setting},
-    {"batch", "global batch", Use::setting},
-    {"sequences", "", Use::setting},
-    {"micro_batch", "micro batch", Use::setting},
-    {"micro_batches", "", Use::setting},
-    {"interleave", "", Use::setting},
+    {"hidden", "hidden size", Use::setting, 1e6},
+    {"heads", "attention heads", Use::setting, 1e5},
+    {"layers", "# layers", Use::setting, 1e5},
+    {"sequence", "sequence length", Use::setting, 1e8},
+    {"t", "tensor parallelism", Use::setting, 1e4},
+    {"p", "pipeline parallelism", Use::setting, 1e4},
+    {"d", "data parallelism", Use::setting, 1e6},
+    {"gpus", "# gpus", Use::setting, 1e6},
+    {"batch", "global batch", Use::setting, 1e8},
+    {"sequences", "", Use::setting, 1e8},
+    {"micro_batch", "micro batch", Use::setting, 1e5},
+    {"micro_batches", "", Use::setting, 1e8},
+    {"interleave", "", Use::setting, 1e4},
     {"billion", "parameters (billion)", Use::ignored},
     {"model_billion", "", Use::ignored},
     {"tflops_per_gpu", "", Use::measured},
@@ -51,12 +53,16 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-double number_in(const std::string& cell, const std::string& where) {
+double number_in(const std::string& cell, const Column& column, const std::string& where) {
   double value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !(value >= 0 && value < 1e15))
-    usage_error("the table has a cell that is no number", fmt::format("{}: \"{}\"", where, cell),
-                "correct the line; settings and measurements are positive numbers");
+  const bool number = error == std::errc() && end == cell.data() + cell.size() && value >= 0 && value < 1e15;
+  const bool whole = column.use != Use::setting || (value >= 1 && value <= column.most && value == std::floor(value));
+  if (!number || !whole)
+    usage_error("the table has a wrong cell", fmt::format("{}: {} is \"{}\"", where, column.name, cell),
+                column.use == Use::setting
+                    ? fmt::format("correct the line; it is a whole number from 1 to {:g}", column.most)
+                    : "correct the line; measurements are positive numbers");
   return value;
 }
 
@@ -94,7 +100,7 @@ PublishedTable read_published(const std::filesystem::path& file) {
       usage_error("a row of the table has another number of cells than its head",
                   fmt::format("{}: {} cells, {} columns", where, cells.size(), known.size()), "correct the line");
     std::map<std::string, double> row;
-    for (std::size_t i = 0; i < cells.size(); ++i) row[known[i]->name] = number_in(trimmed(cells[i]), where);
+    for (std::size_t i = 0; i < cells.size(); ++i) row[known[i]->name] = number_in(trimmed(cells[i]), *known[i], where);
     table.rows.push_back(std::move(row));
   }
   if (table.rows.empty())

@@ -7,6 +7,7 @@
 
 #include "experiments/plan/candidates.hpp"
 #include "experiments/plan/estimates.hpp"
+#include "experiments/plan/time_on_system.hpp"
 #include "parallel/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -30,7 +31,8 @@ std::vector<std::int64_t> powers(std::int64_t most) {
   return all;
 }
 
-// Everything that the rules of layouts allow.
+// Divisions of the ranks among tp (within a host), pp, cp and dp, with what goes with each. Without experts' ranks, hybrid
+// shards, and ZeRO-2 and 3 in pipelines, which gather and sum for every micro-batch.
 class Space {
  public:
   explicit Space(const SearchRequest& request) : request_(request), options_(request.step.plan.options) {}
@@ -61,8 +63,9 @@ class Space {
         }
   }
   void batches(const Layout& layout) {
-    for (const std::int64_t micro : powers(options_.global_batch / layout.replicas())) {
-      if (options_.global_batch % (layout.replicas() * micro) != 0 || micro > 16) continue;
+    const std::int64_t asked = request_.micro_batch, most = options_.global_batch / layout.replicas();
+    for (const std::int64_t micro : asked > 0 ? std::vector{asked} : powers(std::min<std::int64_t>(16, most))) {
+      if (options_.global_batch % (layout.replicas() * micro) != 0) continue;
       const std::int64_t micro_batches = options_.global_batch / (layout.replicas() * micro);
       if (!find_pipeline_schedule(layout.schedule)->misfit(pipeline_of(layout, micro_batches)).empty()) continue;
       for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) all_.push_back({layout, micro, remake});
@@ -108,36 +111,16 @@ double planned_bytes(const StepRequest& request) {
   return most;
 }
 
-using Shares = std::vector<std::pair<std::string, double>>;
-
-// The mean over ranks of the seconds by what they are spent on.
-Shares shares_of(const PredictedStep& step) {
-  std::map<std::string, double> sum;
-  double ranks = 0;
-  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
-    const ClassTime& time = step.step.classes[c];
-    const auto weight = static_cast<double>(step.ranks.classes[c].ranks);
-    constexpr const char* kinds[] = {"products", "attention", "other kernels", "update"};
-    for (std::size_t kind = 0; kind < kinds_of_spending; ++kind) sum[kinds[kind]] += weight * time.kernels.seconds[kind];
-    sum["tp calls"] += weight * time.calls, sum["launches"] += weight * std::max(0.0, time.launching);
-    for (const auto& [axis, seconds] : time.waits) sum["wait: " + axis] += weight * seconds;
-    ranks += weight;
-  }
-  Shares shares;
-  for (const auto& [name, seconds] : sum) shares.emplace_back(name, seconds / ranks);
-  return shares;
-}
-
 double share(const Shares& shares, const std::string& name) {
-  const auto found = std::ranges::find(shares, name, &std::pair<std::string, double>::first);
+  const auto found = std::ranges::find(shares, name, &Shares::value_type::first);
   return found == shares.end() ? 0 : found->second;
 }
 
 // The two kinds of spending that grew most.
 std::string why_slower(const PredictedStep& step, const PredictedStep& best) {
-  const Shares theirs = shares_of(best);
+  const Shares theirs = mean_shares(best);
   std::vector<std::pair<double, std::string>> more;
-  for (const auto& [name, seconds] : shares_of(step)) more.emplace_back(seconds - share(theirs, name), name);
+  for (const auto& [name, seconds] : mean_shares(step)) more.emplace_back(seconds - share(theirs, name), name);
   std::ranges::sort(more, std::greater<>());
   std::vector<std::string> words;
   for (const auto& [seconds, name] : more)
@@ -186,19 +169,29 @@ SearchResult search(const SearchRequest& request, Clock& clock) {
 }
 
 std::string table_of(const SearchResult& result, const SearchRequest& request, const std::string& format) {
-  TextTable table({"layout", "micro-batch", "recompute", "s/step", "MFU", "memory/rank", "estimate", "loses by"});
+  std::vector<std::string> columns{"layout", "micro-batch", "recompute", "s/step",
+                                   "MFU",    "memory/rank", "estimate",  "loses by"};
+  const bool whole = request.whole.tokens > 0;
+  if (whole) columns.insert(columns.begin() + 4, "days");
+  TextTable table(columns);
   for (std::size_t i = 0; i < std::min<std::size_t>(result.best.size(), 10); ++i) {
     const Found& f = result.best[i];
-    table.add({to_string(f.layout), std::to_string(f.micro_batch), remake_words[static_cast<std::size_t>(f.remake)],
-               fmt::format("{:.4g}", f.step.seconds), fmt::format("{:.1f} %", 100 * f.step.mfu()),
-               decimal_bytes(static_cast<std::int64_t>(f.bytes)), fmt::format("{:.4g}", f.estimate),
-               i == 0 ? "" : why_slower(f.step, result.best[0].step)});
+    std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
+                                 remake_words[static_cast<std::size_t>(f.remake)], fmt::format("{:.4g}", f.step.seconds)};
+    if (whole) row.push_back(fmt::format("{:.4g}", days_of(f.step, request.step, request.whole)));
+    row.insert(row.end(), {fmt::format("{:.1f} %", 100 * f.step.mfu()), decimal_bytes(static_cast<std::int64_t>(f.bytes)),
+                           fmt::format("{:.4g}", f.estimate), i == 0 ? "" : why_slower(f.step, result.best[0].step)});
+    table.add(row);
   }
   if (format != "text") return table.print(format);
+  StepRequest best = request.step;
+  best.plan.layout = result.best.front().layout;
+  const std::string fastest =
+      whole ? "\nthe fastest: " + words_for_training(result.best.front().step, best, request.whole) : "";
   return fmt::format(
-      "{} ways considered, {} of which need more than {} for a rank; {} with the fastest estimates were executed\n\n{}",
+      "{} ways considered, {} of which need more than {} for a rank; {} with the fastest estimates were executed\n\n{}{}",
       result.considered, result.too_large, decimal_bytes(static_cast<std::int64_t>(request.memory)), result.best.size(),
-      table.print(format));
+      table.print(format), fastest);
 }
 
 std::string explain(const SearchResult& result, const std::string& a, const std::string& b) {
@@ -209,7 +202,7 @@ std::string explain(const SearchResult& result, const std::string& a, const std:
         pair[i] = &found;
   if (!pair[0] || !pair[1]) return "";
   TextTable table({"seconds of a rank", to_string(pair[0]->layout), to_string(pair[1]->layout), "difference"});
-  const Shares first = shares_of(pair[0]->step), second = shares_of(pair[1]->step);
+  const Shares first = mean_shares(pair[0]->step), second = mean_shares(pair[1]->step);
   std::set<std::string> names;
   for (const Shares* shares : {&first, &second})
     for (const auto& [name, seconds] : *shares) names.insert(name);
@@ -223,13 +216,17 @@ std::string explain(const SearchResult& result, const std::string& a, const std:
 
 void print_search(const SearchRequest& request, const std::string& explained, const std::string& format, Clock& clock) {
   const SearchResult result = search(request, clock);
+  if (result.considered == 0)
+    usage_error("the search considers no way that the flags allow",
+                "it divides ranks among tp, pp, cp and dp; ZeRO-2 and 3 without pp, no ep and no rep",
+                "give fewer flags for parts of a layout, or plan one layout: --layout");
   if (result.best.empty())
     usage_error("no way to train the model fits",
                 fmt::format("{} ranks of {}, {} ways considered", request.ranks,
                             decimal_bytes(static_cast<std::int64_t>(request.memory)), result.considered),
                 "take more ranks, a smaller model, or fewer flags for parts of a layout");
   fmt::print("{}", table_of(result, request, format));
-  if (explained.empty()) return;
+  if (explained.empty() || format != "text") return;
   const std::vector<std::string> pair = split(explained, ',');
   const std::string text = pair.size() == 2 ? explain(result, pair[0], pair[1]) : "";
   if (text.empty())

@@ -1,5 +1,5 @@
-// Searches for the fastest way to train a model on a system of accelerators: all divisions of the ranks among tp, pp, cp and
-// dp, with sp, ZeRO stages, chunks, schedules, micro-batches and recomputation.
+// Searches for the fastest way to train a model on a system of accelerators: divisions of the ranks among tp, pp, cp and dp,
+// with sp, ZeRO stages, chunks, schedules (1f1b, interleaved, zb-h1), micro-batches and recomputation.
 //
 //   1  estimate   blocks are alike, so two models of one and two blocks tell the time and memory of all (a closed form)
 //   2  prune      what does not fit in memory
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/plan/whole_training.hpp"
 #include "parallel/planner/step.hpp"
 #include "src/base/clock.hpp"
 
@@ -20,7 +21,9 @@ namespace chorale::plan {
 struct SearchRequest {
   StepRequest step;  // the model, batch and system; its layout, micro-batch and recomputation are searched for
   std::int64_t ranks = 1;
-  double memory = 0;                          // bytes that a rank may use
+  double memory = 0;             // bytes that a rank may use
+  std::int64_t micro_batch = 0;  // 0: searched for
+  WholeTraining whole = {};
   std::function<bool(const Layout&)> wanted;  // which layouts the flags allow
   std::size_t executed = 16;
 };

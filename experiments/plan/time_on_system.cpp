@@ -18,13 +18,13 @@ namespace {
 double spent(const ClassTime& time, Spent kind) { return time.kernels.seconds[static_cast<std::size_t>(kind)]; }
 
 // Seconds of a class by what they are spent on, in the order of the table's columns.
-std::vector<std::pair<std::string, double>> shares_of(const ClassTime& time, const std::set<std::string>& axes) {
-  std::vector<std::pair<std::string, double>> all{{"products", spent(time, Spent::products)},
-                                                  {"attention", spent(time, Spent::attention)},
-                                                  {"other kernels", spent(time, Spent::elements)},
-                                                  {"update", spent(time, Spent::update)},
-                                                  {"tp calls", time.calls},
-                                                  {"launches", std::max(0.0, time.launching)}};
+Shares shares_of(const ClassTime& time, const std::set<std::string>& axes) {
+  Shares all{{"products", spent(time, Spent::products)},
+             {"attention", spent(time, Spent::attention)},
+             {"other kernels", spent(time, Spent::elements)},
+             {"update", spent(time, Spent::update)},
+             {"tp calls", time.calls},
+             {"launches", std::max(0.0, time.launching)}};
   for (const std::string& axis : axes) {
     const auto found = time.waits.find(axis);
     all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);
@@ -39,18 +39,20 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
   return axes;
 }
 
-// One row for each class of ranks.
-TextTable table_of(const PredictedStep& step, const StepRequest& request) {
+// One row for each class of ranks. For programs, each row also has what belongs to the whole step.
+TextTable table_of(const PredictedStep& step, const StepRequest& request, bool for_programs) {
   const std::set<std::string> axes = axes_of(step.step);
   std::vector<std::string> columns{"stage", "ranks"};
   for (const auto& [name, seconds] : shares_of({}, axes)) columns.push_back(name);
   columns.emplace_back("seconds");
+  if (for_programs) columns.insert(columns.end(), {"step_s", "mfu"});
   TextTable table(columns);
   for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
     const RankClass& ranks = step.ranks.classes[c];
     std::vector<std::string> row{std::to_string(stage_of(request.plan.layout, ranks.rank)), std::to_string(ranks.ranks)};
     for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes)) row.push_back(fmt::format("{:.4g}", seconds));
     row.push_back(fmt::format("{:.4g}", step.step.classes[c].seconds));
+    if (for_programs) row.insert(row.end(), {fmt::format("{:.6g}", step.seconds), fmt::format("{:.4f}", step.mfu())});
     table.add(row);
   }
   return table;
@@ -58,29 +60,40 @@ TextTable table_of(const PredictedStep& step, const StepRequest& request) {
 
 // The mean over all ranks, as shares of the step.
 std::string shares_in_words(const PredictedStep& step) {
-  const std::set<std::string> axes = axes_of(step.step);
-  std::map<std::string, double> sum;
-  std::vector<std::string> order;
-  double ranks = 0;
-  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
-    const auto weight = static_cast<double>(step.ranks.classes[c].ranks);
-    ranks += weight;
-    order.clear();
-    for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes))
-      sum[name] += weight * seconds, order.push_back(name);
-  }
   std::vector<std::string> words;
-  for (const std::string& name : order)
-    if (const double share = sum[name] / ranks / step.step.seconds; share >= 0.0005)
+  for (const auto& [name, seconds] : mean_shares(step))
+    if (const double share = seconds / step.seconds; share >= 0.0005)
       words.push_back(fmt::format("{} {:.1f} %", name, 100 * share));
   return join(words, ", ");
 }
 
-std::string training_in_words(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
-  if (whole.tokens <= 0) return "";
+}  // namespace
+
+Shares mean_shares(const PredictedStep& step) {
+  const std::set<std::string> axes = axes_of(step.step);
+  Shares mean;
+  double ranks = 0;
+  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
+    const auto weight = static_cast<double>(step.ranks.classes[c].ranks);
+    const Shares own = shares_of(step.step.classes[c], axes);
+    if (mean.empty()) mean = own;
+    for (std::size_t i = 0; i < own.size(); ++i) mean[i].second = (c == 0 ? 0 : mean[i].second) + weight * own[i].second;
+    ranks += weight;
+  }
+  for (auto& [name, seconds] : mean) seconds /= ranks;
+  if (const double slow = step.seconds - step.step.seconds; slow > 0) mean.emplace_back("slow hosts", slow);
+  return mean;
+}
+
+double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
   const TrainingOptions& o = request.plan.options;
+  return whole.tokens / static_cast<double>(o.global_batch * o.shape.sequence) * step.seconds / 86400;
+}
+
+std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
+  if (whole.tokens <= 0) return "";
   const auto ranks = static_cast<double>(request.plan.layout.ranks());
-  const double seconds = whole.tokens / static_cast<double>(o.global_batch * o.shape.sequence) * step.seconds;
+  const double seconds = 86400 * days_of(step, request, whole);
   const double watts = request.system.accelerator.watts;
   return fmt::format(
       "{:g} billion tokens take {:.4g} days, {:.4g} million GPU-hours{}\n", whole.tokens / 1e9, seconds / 86400,
@@ -88,11 +101,9 @@ std::string training_in_words(const PredictedStep& step, const StepRequest& requ
       watts > 0 ? fmt::format(", {:.4g} GWh of the accelerators at {:g} W", ranks * seconds * watts / 3.6e12, watts) : "");
 }
 
-}  // namespace
-
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
                              const std::string& format) {
-  const TextTable table = table_of(step, request);
+  const TextTable table = table_of(step, request, format != "text");
   if (format != "text") return table.print(format);
   const TrainingOptions& o = request.plan.options;
   const std::string type = request.products.empty() ? name_of(o.compute) : request.products;
@@ -103,7 +114,7 @@ std::string words_for_system(const PredictedStep& step, const StepRequest& reque
       "wait: for calls in flight, and for ranks that are not there yet; seconds of one rank\n",
       request.plan.layout.ranks(), request.system.accelerator.name, human_seconds(step.seconds),
       static_cast<double>(o.global_batch * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
-      step.peak_flops / ranks / 1e12, type, shares_in_words(step), training_in_words(step, request, whole),
+      step.peak_flops / ranks / 1e12, type, shares_in_words(step), words_for_training(step, request, whole),
       table.print(format));
 }
 

@@ -1,16 +1,25 @@
 // The predicted time of a step on a system of accelerators, for people: `chorale plan --machine selene`.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/plan/whole_training.hpp"
 #include "parallel/planner/step.hpp"
 
 namespace chorale::plan {
 
+// The mean seconds of a rank, by what they are spent on. They add up to the step, but for what ranks wait at its end.
+using Shares = std::vector<std::pair<std::string, double>>;
+Shares mean_shares(const PredictedStep& step);
+
 // Where the time goes, by stage, and the step's cost; with the time, GPU-hours and energy of a whole training if its tokens
 // are given.
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
                              const std::string& format);
+// Of a whole training: its days, and a line with GPU-hours and energy; "" if its tokens are not given.
+double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
+std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 // A picture of the pipeline: SVG, or a Chrome trace if the file ends with .json.
 void draw(const PredictedStep& step, const std::string& title, const std::string& file);
 

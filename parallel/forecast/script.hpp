@@ -54,7 +54,7 @@ class Script final : public Meter {
   const std::vector<Act>& acts() const { return acts_; }
   const std::vector<Call>& calls() const { return calls_; }
   const std::vector<KernelWork>& kernels() const { return kernels_; }  // in order
-  Amounts total() const;  // work of the whole step
+  Amounts total() const;                                               // work of the whole step
 
  private:
   std::vector<Act> acts_;

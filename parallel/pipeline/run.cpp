@@ -5,11 +5,6 @@
 namespace chorale {
 namespace {
 
-StepPart::Kind kind_of(Pass pass) {
-  using Kind = StepPart::Kind;
-  return pass == Pass::forward ? Kind::forward : pass == Pass::backward ? Kind::backward : Kind::weights;
-}
-
 class ScheduleRun {
  public:
   ScheduleRun(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
@@ -33,7 +28,7 @@ class ScheduleRun {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
     MicroBatch& mine = *flying_.at(key);
-    if (Meter* meter = mine.context.queue.meter) meter->begins({kind_of(action.kind), action.micro_batch, action.chunk});
+    if (Meter* meter = mine.context.queue.meter) meter->begins({part_kind(action.kind), action.micro_batch, action.chunk});
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     if (mine.kept_inputs && action.kind == Pass::backward) mine.kept_inputs->read_ahead();
     Tensor message = receive(action, mine.context);
@@ -102,6 +97,11 @@ class ScheduleRun {
 };
 
 }  // namespace
+
+StepPart::Kind part_kind(Pass pass) {
+  using Kind = StepPart::Kind;
+  return pass == Pass::forward ? Kind::forward : pass == Pass::backward ? Kind::backward : Kind::weights;
+}
 
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock) {
   return ScheduleRun(schedule, axis, part, clock).run();

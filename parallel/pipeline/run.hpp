@@ -52,6 +52,7 @@ struct PipelineTimes {
   std::int64_t activation_bytes = 0;  // kept by the newest forward pass through the first chunk
 };
 
+StepPart::Kind part_kind(Pass pass);  // as a Meter of kernels calls it
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
 // Only forward passes, one micro-batch after the other. No backward pass makes a stage wait for the stages after it. So that
 // results do not pile up in memory, a stage waits while its neighbor has not read this many of them.

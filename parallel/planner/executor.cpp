@@ -188,6 +188,8 @@ class Executor {
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});
     const int which = found->second;
+    // Ranks on unequal hosts see unequal bytes; a transfer is over when the slowest is.
+    if (call.time.total() > transfers_[at(which)].call->time.total()) transfers_[at(which)].call = &call;
     if (--transfers_[at(which)].missing > 0) return which;
     started_.erase(found);
     if (call.is_message) return start(which), which;
@@ -236,20 +238,20 @@ class Executor {
 
   double next_arrival() const {
     double first = never;
-    for (const Flow& flow : flows_) first = std::min(first, now_ + flow.left / flow.rate);
+    for (const LinkFlow& flow : flows_) first = std::min(first, now_ + flow.left / flow.rate);
     return first;
   }
   void arrive(double time) {
     std::vector<int> arrived;
-    for (const Flow& flow : flows_)
+    for (const LinkFlow& flow : flows_)
       if (now_ + flow.left / flow.rate <= time) arrived.push_back(flow.transfer);
     pass_time(time);
-    std::erase_if(flows_, [&](const Flow& flow) { return std::ranges::count(arrived, flow.transfer) > 0; });
+    std::erase_if(flows_, [&](const LinkFlow& flow) { return std::ranges::count(arrived, flow.transfer) > 0; });
     for (const int which : arrived) over(which);
     share_links();
   }
   void pass_time(double until) {
-    for (Flow& flow : flows_) flow.left = std::max(0.0, flow.left - flow.rate * (until - now_));
+    for (LinkFlow& flow : flows_) flow.left = std::max(0.0, flow.left - flow.rate * (until - now_));
     now_ = until;
   }
   void share_links() {
@@ -264,7 +266,7 @@ class Executor {
   std::map<int, std::deque<int>> lines_;        // by channel: collectives of a group run one after the other
   std::map<std::pair<int, int>, int> started_;  // calls for which some classes are missing, by channel and number
   std::vector<Transfer> transfers_;
-  std::vector<Flow> flows_;
+  std::vector<LinkFlow> flows_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   double now_ = 0;
   ExecutedStep result_;

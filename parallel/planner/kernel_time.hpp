@@ -30,10 +30,8 @@ struct KernelTime {
 
 class KernelTimes {
  public:
-  // `products`: the number format of the products of blocks. `head_rows`: rows of this rank's part of the head, whose
-  // products stay in 16 bits.
-  KernelTimes(const System& system, const std::string& products, const std::string& others, std::int64_t head_rows,
-              bool dropout);
+  // `products`: the number format of the products of blocks; `others`: that of attention and the head.
+  KernelTimes(const System& system, const std::string& products, const std::string& others, bool dropout);
   KernelTime of(const KernelWork& kernel) const;
 
  private:
@@ -46,7 +44,6 @@ class KernelTimes {
 
   const System& system_;
   const ProductRate &rate_, &head_rate_;
-  std::int64_t head_rows_;
   bool dropout_;
 };
 

@@ -6,13 +6,13 @@
 
 namespace chorale {
 
-void share(std::vector<Flow>& flows, double capacity, int links) {
+void share(std::vector<LinkFlow>& flows, double capacity, int links) {
   // By link: connections whose rate is not yet known, and numbers of connections by their rate. Integers are added, so the
   // order of the flows changes no bit.
   std::vector<std::int64_t> open(static_cast<std::size_t>(links));
   std::vector<std::map<double, std::int64_t>> settled(open.size());
-  std::vector<Flow*> rest;
-  for (Flow& flow : flows) {
+  std::vector<LinkFlow*> rest;
+  for (LinkFlow& flow : flows) {
     rest.push_back(&flow);
     for (const LinkUse& use : flow.uses) open[static_cast<std::size_t>(use.link)] += use.connections;
   }
@@ -26,11 +26,12 @@ void share(std::vector<Flow>& flows, double capacity, int links) {
     double rate = std::numeric_limits<double>::infinity();
     std::vector<double> rooms;
     for (std::size_t link = 0; link < open.size(); ++link) rooms.push_back(room(link)), rate = std::min(rate, rooms.back());
-    for (const Flow* flow : rest) rate = std::min(rate, flow->limit);
+    for (const LinkFlow* flow : rest) rate = std::min(rate, flow->limit);
     const auto is_full = [&](const LinkUse& use) { return rooms[static_cast<std::size_t>(use.link)] <= rate; };
-    std::vector<Flow*> others, now;
-    for (Flow* flow : rest) (flow->limit <= rate || std::ranges::any_of(flow->uses, is_full) ? now : others).push_back(flow);
-    for (Flow* flow : now) {
+    std::vector<LinkFlow*> others, now;
+    for (LinkFlow* flow : rest)
+      (flow->limit <= rate || std::ranges::any_of(flow->uses, is_full) ? now : others).push_back(flow);
+    for (LinkFlow* flow : now) {
       flow->rate = rate;
       for (const LinkUse& use : flow->uses) {
         open[static_cast<std::size_t>(use.link)] -= use.connections;

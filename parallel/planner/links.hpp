@@ -16,7 +16,7 @@ struct LinkUse {
   std::int64_t connections = 1;
 };
 
-struct Flow {
+struct LinkFlow {
   int transfer = -1;
   std::vector<LinkUse> uses;
   double limit = 0;  // B/s of a connection
@@ -25,6 +25,6 @@ struct Flow {
 };
 
 // Sets the rates of all flows. `capacity`: of every link, in B/s.
-void share(std::vector<Flow>& flows, double capacity, int links);
+void share(std::vector<LinkFlow>& flows, double capacity, int links);
 
 }  // namespace chorale

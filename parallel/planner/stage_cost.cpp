@@ -1,5 +1,7 @@
 #include "parallel/planner/stage_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -20,7 +22,7 @@ class Pricing {
         layout_(request.plan.layout),
         system_(system),
         script_(script),
-        kernels_(system, request.products, request.others, head_rows(request), options_.shape.dropout > 0) {}
+        kernels_(system, request.products, request.others, options_.shape.dropout > 0) {}
 
   StageCost run() {
     for (const Script::Call& call : script_.calls()) keep(call);
@@ -36,15 +38,12 @@ class Pricing {
   }
 
  private:
-  static std::int64_t head_rows(const StageRequest& request) {
-    const ModelShape& shape = request.plan.options.shape;
-    const std::int64_t block = shape.vocabulary_block(), blocks = (shape.vocabulary + block - 1) / block;
-    const std::int64_t shards = request.plan.layout.shards();
-    return std::min(shape.vocabulary, (blocks + shards - 1) / shards * block);
-  }
   void keep(Script::Call call) {
     const Software& s = system_.software;
     double after = 0;
+    if (call.volume.sent < 0)
+      usage_error("the time of a library's own algorithm is not known", fmt::format("a call of {} is native", call.group),
+                  "choose an algorithm of ours: --algorithm ring");
     if (is_message(call) && s.hides_messages) {
       call.volume = {.sent = 0};
     } else if (call.scatters && s.scatters_by_all_reduce) {
@@ -71,10 +70,11 @@ class Pricing {
     cost_.parts.push_back({part, {}});
     if (part.kind == StepPart::Kind::rest) return;
     const Software& s = system_.software;
-    const std::int64_t blocks = options_.shape.layers / pipeline_of(layout_).parts();
+    const double blocks = static_cast<double>(options_.shape.layers) / static_cast<double>(pipeline_of(layout_).parts());
+    const int parameters = options_.shape.llama() ? 6 : 12;  // of a block: matrices, biases and norms
     const bool backward = part.kind == StepPart::Kind::backward;
     if (part.kind == StepPart::Kind::forward) work().host_seconds += s.micro_batch / static_cast<double>(layout_.chunks);
-    if (backward) work().host_seconds += s.parameter_hooks * parameters_of_block * static_cast<double>(blocks) * s.launch;
+    if (backward) work().host_seconds += s.parameter_hooks * parameters * blocks * s.launch;
   }
 
   void add(const KernelTime& time) {
@@ -121,8 +121,6 @@ class Pricing {
     return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;  // the first is the gradient's norm
   }
 
-  static constexpr int parameters_of_block = 12;  // of a GPT block: matrices, biases and norms
-
   const TrainingOptions& options_;
   const Layout& layout_;
   const System& system_;
@@ -141,8 +139,7 @@ const StageCost::Part& StageCost::of(const PipelineAction& action, std::int64_t 
   const std::int64_t micro =
       from_end == 0 ? recorded - 1 : std::min(action.micro_batch, std::max<std::int64_t>(recorded - 2, 0));
   for (const Part& part : parts)
-    if (part.part.kind != StepPart::Kind::rest && static_cast<int>(part.part.kind) == static_cast<int>(action.kind) &&
-        part.part.micro_batch == micro && part.part.chunk == action.chunk)
+    if (part.part.kind == part_kind(action.kind) && part.part.micro_batch == micro && part.part.chunk == action.chunk)
       return part;
   misuse("a pass was not recorded", std::source_location::current());
 }
@@ -173,11 +170,11 @@ CallTime time_of_call(const Script::Call& call, const System& system, int groups
   return time;
 }
 
-StageCost stage_cost(const StageRequest& request, const System& system, std::int64_t stage, std::int64_t context_rank) {
+StageCost stage_cost(const StageRequest& request, const System& system, int rank) {
   PlanRequest brief = request.plan;
   const Layout& layout = brief.layout;
   brief.options.global_batch = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.micro_batch;
-  const Script script = script_of(brief, rank_of_stage(layout, stage, false, context_rank));
+  const Script script = script_of(brief, rank);
   return Pricing(request, system, script).run();
 }
 

@@ -1,5 +1,5 @@
-// A stage's step on a system: what its script noted, with the time of every kernel. Micro-batches are alike, so the script is
-// that of a short step, and the executor repeats its middle micro-batch:
+// The step of a stage on a system: what its script noted, with the time of every kernel. Micro-batches are alike, so the
+// script is that of a short step, and the executor repeats its middle micro-batch:
 //
 //   script of 3 micro-batches      F0 F1 F2 B0 B1 B2 rest
 //   step of 6                      F0 F1 F1 F1 F1 F2 B0 B1 B1 B1 B1 B2 rest      (in the order of the pipeline's schedule)
@@ -41,7 +41,7 @@ struct StageRequest {
 
 // The number of micro-batches of a short step of this layout, in whose place the whole step may be recorded.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout);
-StageCost stage_cost(const StageRequest& request, const System& system, std::int64_t stage, std::int64_t context_rank);
+StageCost stage_cost(const StageRequest& request, const System& system, int rank);
 
 // Seconds of a collective or message if nothing else uses its links.
 struct CallTime {

@@ -1,8 +1,9 @@
 #include "parallel/planner/step.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <memory>
-#include <tuple>
+#include <numeric>
 
 #include "parallel/assemble.hpp"
 #include "src/base/error.hpp"
@@ -16,6 +17,36 @@ double slowness(const NetworkLinks& network, int hosts) {
   return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
 }
 
+// Ranks with equal numbers have the same script: they are of the same stage and context rank, and their groups lie on hosts
+// in the same way, with as many ranks on their own host.
+std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts) {
+  std::vector<std::vector<int>> seen;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    seen.push_back({static_cast<int>(stage_of(layout, rank)), static_cast<int>(context_rank_of(layout, rank))});
+  std::map<std::pair<std::string, std::vector<int>>, int> patterns;
+  for (const RankGroup& group : groups) {
+    const std::vector<int> on = hosts_among(group.ranks, hosts);  // hosts by number: 0, 0, 1, 1 …
+    const int pattern = patterns.try_emplace({group.name, on}, static_cast<int>(patterns.size())).first->second;
+    std::map<int, int> ranks_on;
+    for (const int host : on) ++ranks_on[host];
+    for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+      std::vector<int>& own = seen[static_cast<std::size_t>(group.ranks[i])];
+      own.push_back(pattern), own.push_back(on.empty() ? 0 : ranks_on[on[i]]);
+    }
+  }
+  std::map<std::vector<int>, int> numbers;
+  std::vector<int> scripts;
+  for (std::vector<int>& own : seen) {
+    std::vector<std::pair<int, int>> pairs;  // in an order that does not depend on that of the groups
+    for (std::size_t i = 2; i < own.size(); i += 2) pairs.emplace_back(own[i], own[i + 1]);
+    std::ranges::sort(pairs);
+    own.resize(2);
+    for (const auto& [pattern, beside] : pairs) own.insert(own.end(), {pattern, beside});
+    scripts.push_back(numbers.try_emplace(own, static_cast<int>(numbers.size())).first->second);
+  }
+  return scripts;
+}
+
 }  // namespace
 
 std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
@@ -24,44 +55,48 @@ std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
   return hosts;
 }
 
+void require_predictable(const StepRequest& request) {
+  const TrainingOptions& o = request.plan.options;
+  const System& s = request.system;
+  const std::int64_t ranks = request.plan.layout.ranks();
+  if (ranks > s.host.accelerators && s.network.adapters == 0)
+    usage_error("the machine has no network between hosts",
+                fmt::format("{} ranks, {} accelerators on a host", ranks, s.host.accelerators),
+                "add [network] to its file (docs/machines.md), or take fewer ranks");
+  if (o.offload.any())
+    usage_error("the time of tensors in a slow tier is not predicted", words_of(o.offload),
+                "leave out --place, or plan without --machine");
+  if (o.numerics != "fast")
+    usage_error("only fast numerics are predicted", "numerics " + o.numerics, "leave out --numerics, or --machine");
+  rate_of(s.accelerator, name_of(o.compute));
+  if (!request.products.empty()) rate_of(s.accelerator, request.products);
+}
+
 PredictedStep predict_step(const StepRequest& request) {
+  require_predictable(request);
   StageRequest recorded{request.plan, request.products, name_of(request.plan.options.compute)};
   if (recorded.products.empty()) recorded.products = recorded.others;
   const Layout& layout = request.plan.layout;
   const TrainingOptions& options = request.plan.options;
   recorded.plan.hosts = hosts_of(request.system, layout.ranks());
-  if (recorded.plan.hosts.back() == 0) recorded.plan.hosts.clear();
+  const int hosts = recorded.plan.hosts.back() + 1;
+  if (hosts == 1) recorded.plan.hosts.clear();
 
-  // Middle stages with equal numbers of blocks have equal scripts.
   const PipelineSchedule schedule = schedule_of(options, layout);
-  using Place = std::pair<std::int64_t, std::int64_t>;  // stage, context rank
-  std::map<Place, int> script_at;
-  std::vector<std::unique_ptr<StageCost>> scripts;
-  std::vector<int> script_of_rank;
-  std::vector<Place> places;
-  for (std::int64_t rank = 0; rank < layout.ranks(); ++rank) {
-    const Place place{stage_of(layout, rank), context_rank_of(layout, rank)};
-    const auto [found, is_new] = script_at.try_emplace(place, static_cast<int>(scripts.size()));
-    if (is_new) {
-      scripts.push_back(std::make_unique<StageCost>(stage_cost(recorded, request.system, place.first, place.second)));
-      places.push_back(place);
-    }
-    script_of_rank.push_back(found->second);
-  }
-
+  const std::vector<RankGroup> groups = groups_of(layout);
+  std::vector<int> script_of_rank = scripts_of(layout, groups, recorded.plan.hosts);
+  if (!request.folded) std::iota(script_of_rank.begin(), script_of_rank.end(), 0);
   PredictedStep predicted;
-  std::vector<int> colors = script_of_rank;
-  if (!request.folded)
-    for (std::size_t rank = 0; rank < colors.size(); ++rank) colors[rank] = static_cast<int>(rank);
-  predicted.ranks = fold(groups_of(layout), colors, request.system.host.accelerators);
+  predicted.ranks = fold(groups, script_of_rank, request.system.host.accelerators);
+  std::map<int, StageCost> scripts;
   std::vector<const StageCost*> costs;
   std::vector<std::int64_t> stages;
   for (const RankClass& one : predicted.ranks.classes) {
-    const auto script = static_cast<std::size_t>(script_of_rank[static_cast<std::size_t>(one.rank)]);
-    costs.push_back(scripts[script].get()), stages.push_back(places[script].first);
+    const auto [script, is_new] = scripts.try_emplace(script_of_rank[static_cast<std::size_t>(one.rank)]);
+    if (is_new) script->second = stage_cost(recorded, request.system, one.rank);
+    costs.push_back(&script->second), stages.push_back(stage_of(layout, one.rank));
   }
   predicted.step = execute({request.system, predicted.ranks, costs, stages, schedule});
-  const int hosts = recorded.plan.hosts.empty() ? 1 : recorded.plan.hosts.back() + 1;
   predicted.seconds = predicted.step.seconds * slowness(request.system.network, hosts);
   predicted.model_flops =
       options.shape.flops_per_token() * static_cast<double>(options.global_batch * options.shape.sequence);

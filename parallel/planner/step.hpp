@@ -12,7 +12,7 @@ struct StepRequest {
   PlanRequest plan;  // `hosts` follow from the system, and need not be set
   System system;
   std::string products;  // the number format of the products of blocks; "": that of the activations
-  bool folded = true;    // false: simulates every rank by itself
+  bool folded = true;    // false: records and simulates every rank by itself
 };
 
 struct PredictedStep {
@@ -25,6 +25,9 @@ struct PredictedStep {
 };
 
 PredictedStep predict_step(const StepRequest& request);
+// Throws a usage error if the step cannot be predicted: ranks on several hosts without a network, number formats that the
+// accelerator does not have, tensors in a slow tier.
+void require_predictable(const StepRequest& request);
 // The host of each rank of the system.
 std::vector<int> hosts_of(const System& system, std::int64_t ranks);
 

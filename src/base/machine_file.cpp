@@ -106,7 +106,8 @@ Machine parse_machine(const std::string& text, const std::string& file) {
     usage_error("the machine file is not valid TOML",
                 fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())), how_to_mend);
   }
-  const FieldsFile described{file, "machine file", how_to_mend};
+  const FieldsFile described{file, "machine file",
+                             all.contains("accelerator") ? "correct the line (docs/machines.md)" : how_to_mend};
   TomlFields top(all, "", described);
   if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
   top.number("version", version, version);

@@ -2,6 +2,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,6 +46,22 @@ class TomlFields {
   double number(const char* key, double least, double most) { return value(key, find(key), least, most); }
   double number(const char* key, double least, double most, double missing) {
     return has(key) ? number(key, least, most) : missing;
+  }
+
+  std::int64_t integer(const char* key, double least, double most) {
+    const double value = number(key, least, most);
+    if (value != static_cast<double>(static_cast<std::int64_t>(value))) refuse(key, find(key), "is not a whole number");
+    return static_cast<std::int64_t>(value);
+  }
+  std::int64_t integer(const char* key, double least, double most, std::int64_t missing) {
+    return has(key) ? integer(key, least, most) : missing;
+  }
+  // One of these texts; the first if the key is missing.
+  std::string choice(const char* key, const std::vector<std::string>& texts) {
+    const std::string text = has(key) ? this->text(key) : texts.front();
+    if (std::find(texts.begin(), texts.end(), text) == texts.end())
+      refuse(key, find(key), fmt::format("is \"{}\", but must be one of: {}", text, join(texts, ", ")));
+    return text;
   }
 
   std::vector<double> numbers(const char* key, std::size_t count, double least, double most) {

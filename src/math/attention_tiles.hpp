@@ -64,7 +64,7 @@ void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, fl
 // Throws unless the shapes and types of the arguments fit.
 void check(const AttentionInput& in, const Tensor& out, const Tensor& lse);
 void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
-           const KeyRows& dkeys, DType sums);                                       // `sums`: the type of dkeys
+           const KeyRows& dkeys, DType sums);        // `sums`: the type of dkeys
 KernelWork work(const AttentionInput& in);           // of the forward pass
 KernelWork backward_work(const AttentionInput& in);  // five products instead of two
 

@@ -16,6 +16,9 @@ struct DeviceKernels;  // src/math/device_kernels.hpp
 enum class Work : std::uint8_t { product, attention, elements, update };
 inline constexpr std::size_t kinds_of_work = 4;
 
+// Products of the head differ from others in some programs: they keep 16 bits, and the loss makes more passes over logits.
+enum class OfHead : std::uint8_t { no, logits, gradients };
+
 // One kernel. Where its time depends on its shape, the shape is noted too:
 //
 //   product     [m, k] · [k, n]
@@ -26,6 +29,7 @@ struct KernelWork {
   double bytes = 0;   // read and written
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool gradient = false;  // of attention: its backward pass; of a product: one that adds to the gradient of a weight
+  OfHead head = OfHead::no;
 };
 
 // A part of a step: a pass of one micro-batch through one chunk of the model, or what comes after all passes.
@@ -46,9 +50,11 @@ struct Queue {
   const DeviceKernels* device = nullptr;  // null: on the host
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
   Meter* meter = nullptr;                 // null: nobody asks for the work of kernels on phantom tensors
+  OfHead head = OfHead::no;               // what the next kernels belong to
 
   void note(Work work, double amount) const { note({.work = work, .amount = amount, .bytes = amount}); }
-  void note(const KernelWork& kernel) const {
+  void note(KernelWork kernel) const {
+    kernel.head = head;
     if (meter) meter->note(kernel);
   }
 };

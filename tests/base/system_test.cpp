@@ -84,7 +84,12 @@ TEST_CASE("impossible machines are refused in three lines that name the line and
       {"units = 10", "units = 0", "toy.toml:7: accelerator.units is 0"},
       {"latency = 5e-6", "latency = 5000", "toy.toml:24: network.latency is 5000, but must be from 0 to 3600"},
       {"launch = 42e-6", "lunch = 42e-6", "toy.toml:26: software.lunch is no key of a machine file"},
-      {"attention = \"unfused\"", "attention = \"flash\"", "toy.toml:27: software.attention is neither"},
+      {"attention = \"unfused\"", "attention = \"flash\"",
+       "toy.toml:27: software.attention is \"flash\", but must be one of: fused, unfused"},
+      {"units = 10", "units = 10.5", "toy.toml:7: accelerator.units is not a whole number"},
+      {"type = \"bf16\"", "type = \"bf61\"", "toy.toml:12: [[accelerator.product]] type is \"bf61\""},
+      {"ramp = 160\n", "ramp = 160\n[[accelerator.product]]\ntype = \"bf16\"\nflops = 1e14\nreached = 1\n",
+       "toy.toml:17: [[accelerator.product]] type is that of another"},
       {"adapters = 8", "adapters = nan", "toy.toml:22: network.adapters is nan"},
   };
   for (const Broken& broken : all) {

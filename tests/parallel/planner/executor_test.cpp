@@ -97,10 +97,10 @@ TEST_CASE("sums of gradients on hosts of one rank take what a ring takes") {
 }
 
 TEST_CASE("classes of ranks give the same times as every rank by itself, bit for bit") {
-  const auto word =
-      GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp2.tp2.pp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp", "dp1.tp4.pp8",
-               "dp2.cp2.tp2", "dp4.cp4.tp2.pp2.z2", "dp8.z3", "dp16.tp2.pp2.v2", "dp4.rep2.z3.hpz");
-  for (const std::int64_t batch : {32, 64}) {
+  const auto word = GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp2.tp2.pp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp",
+                             "dp1.tp4.pp8", "dp2.cp2.tp2", "dp4.cp4.tp2.pp2.z2", "dp8.z3", "dp16.tp2.pp2.v2",
+                             "dp4.rep2.z3.hpz", "dp4.tp3", "dp2.tp3.pp2", "dp6");
+  for (const std::int64_t batch : {96, 192}) {
     StepRequest request = small_step(word, batch);
     request.system.host.latency = 3e-6, request.system.network.latency = 7e-6;
     request.system.software.launch = 5e-6;
@@ -109,7 +109,8 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
     const PredictedStep apart = predict_step(request);
     INFO(word << ", batch " << batch << ": " << folded.ranks.classes.size() << " classes");
     CHECK(apart.ranks.classes.size() == static_cast<std::size_t>(request.plan.layout.ranks()));
-    CHECK(folded.ranks.classes.size() < apart.ranks.classes.size());
+    const bool uneven = word.find("tp3") != std::string::npos;  // every rank is in another place: nothing can be folded
+    CHECK((folded.ranks.classes.size() < apart.ranks.classes.size()) != uneven);
     CHECK(folded.seconds == apart.seconds);
     for (std::size_t rank = 0; rank < apart.step.classes.size(); ++rank) {
       const auto one =

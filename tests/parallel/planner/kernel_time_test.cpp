@@ -18,8 +18,8 @@ KernelWork product_of(std::int64_t m, std::int64_t n, std::int64_t k) {
           .k = k};
 }
 
-double seconds(const System& system, const KernelWork& kernel, const std::string& type = "bf16", std::int64_t head = 0) {
-  return KernelTimes(system, type, "bf16", head, false).of(kernel).total();
+double seconds(const System& system, const KernelWork& kernel, const std::string& type = "bf16") {
+  return KernelTimes(system, type, "bf16", false).of(kernel).total();
 }
 
 constexpr double approximately = 1e-9;
@@ -64,7 +64,11 @@ TEST_CASE("products in 8 bits are faster, but for those of the head, and need a 
   const KernelWork large = product_of(5120, 1280, 4096);
   const double bf16 = seconds(system, large), pass = 4.0 * 5120 * 4096 / 1e12;
   CHECK(seconds(system, large, "fp8") == Approx(bf16 / 2 + pass).epsilon(approximately));
-  CHECK(seconds(system, large, "fp8", 1280) == Approx(bf16).epsilon(approximately));
+  KernelWork logits = large;
+  logits.head = OfHead::logits;
+  CHECK(seconds(system, logits, "fp8") == Approx(bf16).epsilon(approximately));
+  system.software.logit_bytes = 10;
+  CHECK(seconds(system, logits) == Approx(bf16 + 10.0 * 5120 * 1280 / 1e12).epsilon(approximately));
 }
 
 TEST_CASE("attention in parts reads and writes all scores, and computes those that are masked") {
@@ -93,7 +97,7 @@ TEST_CASE("attention in parts reads and writes all scores, and computes those th
 
 TEST_CASE("a number format that the accelerator does not have is refused") {
   const System system = small_system();
-  CHECK_THROWS_AS(KernelTimes(system, "f16", "bf16", 0, false), Error);
+  CHECK_THROWS_AS(KernelTimes(system, "f16", "bf16", false), Error);
 }
 
 }  // namespace chorale::test

@@ -6,12 +6,12 @@
 namespace chorale::test {
 namespace {
 
-Flow flow(double limit, std::vector<LinkUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
+LinkFlow flow(double limit, std::vector<LinkUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
 
-std::vector<double> rates(std::vector<Flow> flows, double capacity, int links) {
+std::vector<double> rates(std::vector<LinkFlow> flows, double capacity, int links) {
   share(flows, capacity, links);
   std::vector<double> all;
-  for (const Flow& one : flows) all.push_back(one.rate);
+  for (const LinkFlow& one : flows) all.push_back(one.rate);
   return all;
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("a connection over two links gets what the fuller one leaves") {
 }
 
 TEST_CASE("eight equal transfers, and one with eight connections, have the same rates, bit for bit") {
-  std::vector<Flow> apart{flow(3.7, {{0, 1}, {1, 1}})}, together = apart;
+  std::vector<LinkFlow> apart{flow(3.7, {{0, 1}, {1, 1}})}, together = apart;
   for (int i = 0; i < 8; ++i) apart.push_back(flow(1e9, {{0, 1}}));
   together.push_back(flow(1e9, {{0, 8}}));
   CHECK(rates(apart, 22.3, 2).back() == rates(together, 22.3, 2).back());

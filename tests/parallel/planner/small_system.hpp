@@ -14,11 +14,11 @@ inline System small_system() {
   return system;
 }
 
-// GPT with parts of equal size: four sequences a micro-batch would be eight a step on two replicas.
+// A GPT whose width and vocabulary 2, 3, 4 and 8 ranks can divide evenly; micro-batches of one sequence.
 inline StepRequest small_step(const std::string& layout, std::int64_t batch = 16) {
   StepRequest request{.system = small_system()};
   TrainingOptions& o = request.plan.options;
-  o.shape = {.layers = 8, .heads = 8, .groups = 8, .width = 512, .ffn = 2048, .sequence = 128, .vocabulary = 1024};
+  o.shape = {.layers = 8, .heads = 24, .groups = 24, .width = 768, .ffn = 3072, .sequence = 128, .vocabulary = 1152};
   o.shape.equal_parts = true;
   o.compute = DType::bf16;
   o.micro_batch = 1, o.global_batch = batch;
