@@ -77,7 +77,8 @@ class PlanCommand final : public Command {
     o.add("explain", explain_, "two layouts that --search has found: where the time of each goes")
         .words("A,B")
         .only_where("search", [this] { return search_ ? "" : "search is not given"; });
-    o.add("timeline", timeline_, "picture of the predicted step, on a machine of accelerators: .svg, or .json for Chrome")
+    o.add("timeline", timeline_,
+          "picture of the predicted step, on a machine of accelerators: .svg, .txt, or .json for Chrome")
         .words("FILE")
         .only_where("a machine and one layout", [this] {
           return machine_.empty()      ? "no machine is given"
@@ -119,9 +120,10 @@ class PlanCommand final : public Command {
       usage_error("a machine of accelerators has hosts of its own",
                   fmt::format("--hosts is given; {} has {} accelerators on a host", machine_, system_->host.accelerators),
                   "leave out --hosts, or name a machine without [accelerator]");
-    if (!timeline_.empty() && (!system_ || !(timeline_.ends_with(".svg") || timeline_.ends_with(".json"))))
+    if (!timeline_.empty() &&
+        (!system_ || !(timeline_.ends_with(".svg") || timeline_.ends_with(".json") || timeline_.ends_with(".txt"))))
       usage_error("the timeline cannot be drawn", fmt::format("--timeline {} --machine {}", timeline_, machine_),
-                  "name a machine of accelerators (docs/machines.md), and a file that ends with .svg or .json");
+                  "name a machine of accelerators (docs/machines.md), and a file that ends with .svg, .txt or .json");
     hosts_.resolve(ranks_);
     if (hosts_.given()) places_.emplace(hosts_.topology());
     if (search_ && system_) return check_search();

@@ -39,6 +39,22 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
   return axes;
 }
 
+// What the passes take by the textbook, to compare with the step: m micro-batches and the bubble, in passes of the slowest
+// stage. "" for schedules that split backward passes, whose bubble is another.
+std::string closed_form(const PredictedStep& step, const StepRequest& request) {
+  const Layout& l = request.plan.layout;
+  const TrainingOptions& o = request.plan.options;
+  if (l.schedule.starts_with("zb")) return "";
+  double slowest = 0;
+  for (const ClassTime& time : step.step.classes)
+    slowest =
+        std::max(slowest, time.kernels.total() - spent(time, Spent::update) + time.calls + std::max(0.0, time.launching));
+  const double m = static_cast<double>(o.global_batch / (l.replicas() * o.micro_batch));
+  const double bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks), pass = slowest / m;
+  return fmt::format("closed form: ({:g} + {:g}) passes of {} take {}, without calls between ranks\n", m, bubble,
+                     human_seconds(pass), human_seconds((m + bubble) * pass));
+}
+
 // One row for each class of ranks. For programs, each row also has what belongs to the whole step.
 TextTable table_of(const PredictedStep& step, const StepRequest& request, bool for_programs) {
   const std::set<std::string> axes = axes_of(step.step);
@@ -110,12 +126,12 @@ std::string words_for_system(const PredictedStep& step, const StepRequest& reque
   const auto ranks = static_cast<double>(request.plan.layout.ranks());
   return fmt::format(
       "on {} {}: a step takes {}; {:.4g} tokens/s for each; MFU {:.1f} % of {:.4g} TFLOP/s ({})\n"
-      "of a rank's time: {}\n{}\n{}"
+      "of a rank's time: {}\n{}{}\n{}"
       "wait: for calls in flight, and for ranks that are not there yet; seconds of one rank\n",
       request.plan.layout.ranks(), request.system.accelerator.name, human_seconds(step.seconds),
       static_cast<double>(o.global_batch * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
-      step.peak_flops / ranks / 1e12, type, shares_in_words(step), words_for_training(step, request, whole),
-      table.print(format));
+      step.peak_flops / ranks / 1e12, type, shares_in_words(step), closed_form(step, request),
+      words_for_training(step, request, whole), table.print(format));
 }
 
 void draw(const PredictedStep& step, const std::string& title, const std::string& file) {
@@ -130,6 +146,8 @@ void draw(const PredictedStep& step, const std::string& title, const std::string
                         {"ts", event.begins * 1e6},
                         {"dur", (event.ends - event.begins) * 1e6}});
     text = nlohmann::json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump();
+  } else if (file.ends_with(".txt")) {
+    text = draw_text(step.step.timeline, columns_per_second(step.step.timeline));
   } else {
     text = draw_svg({{title, step.step.timeline, " s"}}, title);
   }

@@ -20,7 +20,7 @@ std::string words_for_system(const PredictedStep& step, const StepRequest& reque
 // Of a whole training: its days, and a line with GPU-hours and energy; "" if its tokens are not given.
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
-// A picture of the pipeline: SVG, or a Chrome trace if the file ends with .json.
+// A picture of the pipeline: a Chrome trace if the file ends with .json, text if it ends with .txt, or SVG.
 void draw(const PredictedStep& step, const std::string& title, const std::string& file);
 
 }  // namespace chorale::plan

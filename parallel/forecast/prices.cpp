@@ -24,7 +24,7 @@ CallPrice price_of_call(const Selector& selector, const std::string& backend, co
 
 CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank) {
   const std::int64_t each = size_of(dtype);
-  CallVolume volume{.vector = each * problem.blocks.total(), .size = problem.size, .on_host = problem.size};
+  CallVolume volume{.vector = each * problem.blocks.total(), .on_host = problem.size};
   if (!decision.algorithm) return volume;
   const Schedule own = decision.algorithm->plan(problem.at(rank));
   volume.sent = each * own.elements_sent();

@@ -19,7 +19,7 @@ struct CallVolume {
   std::int64_t sent = -1;          // bytes that this rank sends; -1: unknown, because a library's own algorithm sends them
   std::int64_t messages = 0;       // that this rank sends, one after the other
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
-  int size = 2, on_host = 2;       // ranks of the group; of these, on this rank's host
+  int on_host = 2;                 // ranks of the group on this rank's host
 };
 
 using Amounts = std::array<double, kinds_of_work>;  // by Work: flops or bytes

@@ -13,7 +13,6 @@ template <class T>
 class Numbers {
  public:
   int of(const T& value) { return known_.try_emplace(value, static_cast<int>(known_.size())).first->second; }
-  int count() const { return static_cast<int>(known_.size()); }
 
  private:
   std::map<T, int> known_;

@@ -42,7 +42,7 @@ struct ClassState {
   std::vector<PipelineAction> actions;        // of these parts, without the last
   std::size_t part = 0, act = 0;
   double accelerator = 0, host = 0;  // until when they are busy
-  double began = 0;                  // of the part
+  double began = -1;                 // of the first kernel of the part; −1: none has begun
   std::vector<int> transfers;        // by recorded call: the newest execution
   std::map<int, int> counted;        // executions so far, by channel
   bool done = false;
@@ -161,8 +161,9 @@ class Executor {
   void end_part(std::size_t c) {
     ClassState& state = states_[c];
     if (state.part > 0 && state.part <= state.actions.size() && is_first_of_stage(c))
-      result_.timeline.events.push_back({e_.stages[c], state.actions[state.part - 1], state.began, state.accelerator});
-    state.began = state.accelerator;
+      result_.timeline.events.push_back({e_.stages[c], state.actions[state.part - 1],
+                                         state.began < 0 ? state.accelerator : state.began, state.accelerator});
+    state.began = -1;
     state.act = 0;
     if (++state.part == state.parts.size()) state.done = true;
   }
@@ -174,6 +175,7 @@ class Executor {
     ClassState& state = states_[c];
     ClassTime& spent = result_.classes[c];
     const double before = state.accelerator;
+    if (state.began < 0) state.began = std::max(state.accelerator, state.host);
     state.accelerator = std::max(state.accelerator, state.host) + act.gpu();
     state.host += act.host_seconds;
     state.accelerator = std::max(state.accelerator, state.host);

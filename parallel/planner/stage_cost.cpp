@@ -73,8 +73,10 @@ class Pricing {
     const double blocks = static_cast<double>(options_.shape.layers) / static_cast<double>(pipeline_of(layout_).parts());
     const int parameters = options_.shape.llama() ? 6 : 12;  // of a block: matrices, biases and norms
     const bool backward = part.kind == StepPart::Kind::backward;
-    if (part.kind == StepPart::Kind::forward) work().host_seconds += s.micro_batch / static_cast<double>(layout_.chunks);
-    if (backward) work().host_seconds += s.parameter_hooks * parameters * blocks * s.launch;
+    double host = 0;
+    if (part.kind == StepPart::Kind::forward) host = s.micro_batch / static_cast<double>(layout_.chunks);
+    if (backward) host = s.parameter_hooks * parameters * blocks * s.launch;
+    if (host > 0) work().host_seconds += host;
   }
 
   void add(const KernelTime& time) {

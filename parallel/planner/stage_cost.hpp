@@ -15,7 +15,7 @@ struct StageCost {
   struct Act {
     enum class Kind { work, begin, wait } kind = Kind::work;
     KernelTime time = {};     // of kind work
-    double calls = 0;         // of kind work: seconds of collectives within the host, for which the accelerator waits
+    double calls = 0;         // of kind work: seconds of collectives of tp, for which the accelerator waits
     double host_seconds = 0;  // of kind work: for which the host's thread is busy
     int call = -1;            // of kinds begin and wait
     std::int64_t sent = 0;    // of kind work: bytes that those collectives send
@@ -32,7 +32,7 @@ struct StageCost {
   const Part& rest() const { return parts.back(); }
 };
 
-// What the recorded step cannot know: the number formats and the model.
+// The step to record, and the number formats of its products.
 struct StageRequest {
   PlanRequest plan;      // of the whole step; its hosts are those of the system
   std::string products;  // the number format of the products of blocks

@@ -127,6 +127,11 @@ class Planner(unittest.TestCase):
         self.assertEqual(len(events), 8 * 16 * 2)  # stages, micro-batches, passes
         self.run_it(*words, "--timeline", picture.replace("json", "svg"))
         self.assertTrue(read(picture.replace("json", "svg")).startswith("<svg"))
+        self.run_it(*words, "--timeline", picture.replace("json", "txt"))
+        self.assertEqual(read(picture.replace("json", "txt")).count("stage "), 8)
+        passes, bubble, form = re.search(r"closed form: \((\d+) \+ (\d+)\) passes of .* take ([\d.]+) s", text).groups()
+        self.assertEqual((passes, bubble), ("16", "7"))
+        self.assertLess(float(form), float(re.search(r"a step takes ([\d.]+) s", text)[1]))
 
     def test_what_a_machine_cannot_predict_is_refused_before_anything_is_printed(self):
         words = [*gpt3, "--global-batch-size", "16"]
@@ -135,7 +140,7 @@ class Planner(unittest.TestCase):
                            (["--layout", "dp8.tp2", "--place", "optimizer=file", "--zero", "1"], ["slow tier"]),
                            (["--layout", "dp8.tp2", "--dtype", "f32"], ["multiplies f32", "it has bf16"]),
                            (["--layout", "dp8.tp2", "--numerics", "exact"], ["numerics exact"]),
-                           (["--layout", "dp8.tp2", "--timeline", "step.png"], [".svg or .json"]),
+                           (["--layout", "dp8.tp2", "--timeline", "step.png"], [".svg, .txt or .json"]),
                            (["--layout", "dp8.tp2", "--algorithm", "native"], ["native", "--algorithm ring"]),
                            (["--layout", "dp8.tp2", "--machine", self.write("alone.toml", alone)],
                             ["no network between hosts", "16 ranks, 8 accelerators"])):

@@ -36,7 +36,7 @@ struct Stage {
   }
   static Script::Call message(std::int64_t from, std::int64_t to, std::int64_t bytes) {
     return {
-        .group = "pp", .from = static_cast<int>(from), .to = static_cast<int>(to), .volume = {bytes, bytes, 1, bytes, 2, 1}};
+        .group = "pp", .from = static_cast<int>(from), .to = static_cast<int>(to), .volume = {bytes, bytes, 1, bytes, 1}};
   }
   void add(StageCost::Part& part, const Script::Call& call, bool waits) {
     const int number = static_cast<int>(cost.calls.size());
@@ -46,8 +46,8 @@ struct Stage {
   }
 };
 
-double seconds_of(const std::string& name, std::int64_t stages, std::int64_t micro_batches, std::int64_t chunks,
-                  std::int64_t bytes) {
+ExecutedStep executed(const std::string& name, std::int64_t stages, std::int64_t micro_batches, std::int64_t chunks,
+                      std::int64_t bytes) {
   const PipelineSchedule schedule = find_pipeline_schedule(name)->plan({stages, micro_batches, chunks});
   System system = small_system();
   system.host.accelerators = 1, system.network.adapters = 1;
@@ -62,7 +62,12 @@ double seconds_of(const std::string& name, std::int64_t stages, std::int64_t mic
     costs.push_back(&all.back()->cost);
   }
   const RankClasses classes = fold({pipeline}, scripts, 1);
-  return execute({system, classes, costs, numbers, schedule}).seconds;
+  return execute({system, classes, costs, numbers, schedule});
+}
+
+double seconds_of(const std::string& name, std::int64_t stages, std::int64_t micro_batches, std::int64_t chunks,
+                  std::int64_t bytes) {
+  return executed(name, stages, micro_batches, chunks, bytes).seconds;
 }
 
 }  // namespace
@@ -73,6 +78,14 @@ TEST_CASE("without messages, a pipeline takes its micro-batches and its bubble")
   CHECK(seconds_of("1f1b", 7, 9, 1, 0) == Approx((9 + 6) * 3.0));
   CHECK(seconds_of("interleaved", 4, 8, 2, 0) == Approx((8 + 3 / 2.0) * 3.0));
   CHECK(seconds_of("interleaved", 4, 8, 4, 0) == Approx((8 + 3 / 4.0) * 3.0));
+}
+
+TEST_CASE("the time line has every pass, and leaves what a stage waits empty") {
+  const PipelineTimeline timeline = executed("1f1b", 4, 8, 1, 0).timeline;
+  CHECK(timeline.events.size() == 4 * 8 * 2);
+  CHECK(timeline.bubble() == Approx(3.0 / 11));
+  for (const PipelineEvent& event : timeline.events)
+    CHECK(event.ends - event.begins == Approx(event.action.kind == Pass::forward ? 1 : 2));
 }
 
 TEST_CASE("a message costs each stage its time twice per micro-batch, as nothing else can run meanwhile") {
