@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::int64_t alignment = 128;      // two cache lines: processors fetch them in pairs
 constexpr std::int64_t huge_page = 2 << 20;  // pieces of at least this size start on a huge-page boundary
-constexpr std::int64_t page = 4096;
-// Pieces of at least this size return their pages to the kernel at once. Activations of 0.4 to 1.6 MB would otherwise leave
-// 100 MB behind in a model of 124 million parameters. Pages of smaller pieces stay allocated for reuse.
-constexpr std::int64_t returned_at_once = 128 << 10;
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -71,14 +67,17 @@ void* Arena::take(std::int64_t bytes) {
 }
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
-  const std::int64_t first = offset_of(place), end = first + rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  const FreeRanges::Range free = free_.give_back(first, end - first);
-  if (end - first < returned_at_once) return;
-  // A page at an end of the piece may hold parts of other pieces. It is returned if these are free too.
-  const std::int64_t first_page = std::max(rounded(free.first, page), first / page * page);
-  const std::int64_t end_page = std::min((free.first + free.bytes) / page * page, rounded(end, page));
-  if (first_page < end_page)
-    madvise(mapping_.start() + first_page, static_cast<std::size_t>(end_page - first_page), MADV_REMOVE);
+  const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
+  // Pieces of at least a huge page return their pages to the kernel at once. Smaller pieces seldom start on a page boundary,
+  // so their pages stay allocated for reuse. Peers may still read what a piece held: a board of their last calls.
+  if (length >= huge_page) return_pages(place, length);
+  free_.give_back(offset_of(place), length);
+}
+
+void Arena::return_pages(void* place, std::int64_t bytes) noexcept {
+  constexpr std::int64_t page = 4096;
+  const std::int64_t first = rounded(offset_of(place), page), end = (offset_of(place) + bytes) / page * page;
+  if (first < end) madvise(mapping_.start() + first, static_cast<std::size_t>(end - first), MADV_REMOVE);
 }
 
 Mapping Arena::of_process(int pid, int file, std::int64_t bytes) {

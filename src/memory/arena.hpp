@@ -39,6 +39,7 @@ class Arena final : public Memory {
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
+  void return_pages(void* place, std::int64_t bytes) noexcept override;
 
   int file() const { return file_.get(); }
   const Mapping& mapping() const { return mapping_; }

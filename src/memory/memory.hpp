@@ -48,6 +48,9 @@ class Memory {
 
   virtual KeptBlocks kept() const { return {}; }
   virtual void return_kept() noexcept {}  // returns them to where they came from
+  // The contents of a lent block are not needed any more; the kernel may have its pages. For memory that does not return
+  // them by itself when it gets the block back.
+  virtual void return_pages(void*, std::int64_t) noexcept {}
 
   // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
   // first waits for all earlier work and returns when the bytes have arrived. After either call the caller may reuse the

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace chorale {
+namespace {
+
+// If memory is scarce, blocks of at least this size return their pages to the kernel, as malloc's do. Activations of 0.4 to
+// 1.6 MB would otherwise leave 100 MB behind in shared memory, in a model of 124 million parameters.
+constexpr std::int64_t returned_by_page = 128 << 10;
+
+}  // namespace
 
 Pool::~Pool() { empty(); }
 
@@ -54,6 +61,7 @@ void Pool::give_back(void* place, std::int64_t bytes) noexcept {
 void Pool::return_kept_until(std::int64_t held) noexcept {
   while (!kept_.empty() && lent_ + kept_bytes_ > held) {
     const auto largest = std::prev(kept_.end());
+    if (most_held_ > 0 && largest->first >= returned_by_page) from_.return_pages(largest->second, largest->first);
     from_.give_back(largest->second, largest->first);
     kept_bytes_ -= largest->first;
     kept_.erase(largest);

@@ -17,7 +17,7 @@ std::int64_t FreeRanges::take(std::int64_t bytes, std::int64_t alignment) {
   return -1;
 }
 
-FreeRanges::Range FreeRanges::give_back(std::int64_t first, std::int64_t bytes) {
+void FreeRanges::give_back(std::int64_t first, std::int64_t bytes) {
   const auto next = free_.upper_bound(first);
   if (next != free_.end() && next->first == first + bytes) {
     bytes += next->second;
@@ -28,11 +28,10 @@ FreeRanges::Range FreeRanges::give_back(std::int64_t first, std::int64_t bytes) 
     const auto previous = std::prev(after);
     if (previous->first + previous->second == first) {
       previous->second += bytes;
-      return {previous->first, previous->second};
+      return;
     }
   }
   free_[first] = bytes;
-  return {first, bytes};
 }
 
 }  // namespace chorale

