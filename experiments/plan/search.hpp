@@ -25,7 +25,7 @@ struct SearchRequest {
   std::int64_t micro_batch = 0;  // 0: searched for
   WholeTraining whole = {};
   std::function<bool(const Layout&)> wanted;  // which layouts the flags allow
-  std::size_t executed = 16;
+  std::size_t executed = 12;
 };
 
 struct Found {
