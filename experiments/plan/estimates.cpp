@@ -69,7 +69,8 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
-  const double buckets = parameters * sums / static_cast<double>(o.bucket_bytes) + 1;
+  // No bucket has a part of a matrix, and a block has about four matrices.
+  const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.bucket_bytes), 4 * units);
   const double backward = pass / 2;  // what hides sums that begin during the last backward pass
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
