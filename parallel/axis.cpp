@@ -218,8 +218,8 @@ Axis::Pending Axis::pretend(const Tensor& x, int from, int to) {
   int call = -1;
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
-    const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
     const bool crosses = host(from) != host(to);
+    const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), crosses);
     const CallVolume volume{x.bytes(), x.bytes(), 1, crosses ? x.bytes() : 0, crosses ? 1 : 2};
     call = script_->begin({name_, from, to, price.seconds, price.waits, price.link, volume});
   }

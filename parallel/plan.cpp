@@ -218,6 +218,16 @@ int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int6
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
 
+std::int64_t brief_peak(PlanRequest request, std::int64_t stage) {
+  const Layout& l = request.layout;
+  TrainingOptions& o = request.options;
+  const std::int64_t sequences = l.replicas() * o.micro_batch;
+  std::int64_t number = std::min(o.global_batch / sequences, 2 * l.stages());
+  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());  // as interleaving takes them
+  o.global_batch = number * sequences;
+  return plan_rank(request, fullest_rank(o, l, stage)).peak_bytes;
+}
+
 std::int64_t planned_in_file(const PlanRequest& request, int rank) { return Pretence(request, rank).offloaded(); }
 
 Script script_of(const PlanRequest& request, int rank) {

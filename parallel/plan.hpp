@@ -49,6 +49,9 @@ struct RankPlan {
 // The rank of a stage that needs the most memory: it has the largest shard, and the most tokens.
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
+// The peak of a stage's fullest rank, planned with at most twice as many micro-batches as there are stages. More of them
+// need no more memory under 1f1b, interleaved and zb-h1.
+std::int64_t brief_peak(PlanRequest request, std::int64_t stage);
 // The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, without the plan of a step.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.

@@ -13,7 +13,7 @@
 
 namespace chorale::plan {
 
-// What one micro-batch costs on a rank, whatever dp and pp are.
+// The cost of one micro-batch on a rank. It does not depend on dp and pp.
 struct Blocks {
   double block_seconds = 0, ends_seconds = 0;        // forward and backward
   double block_bytes = 0, ends_bytes = 0;            // of activations

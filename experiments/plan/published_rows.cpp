@@ -82,11 +82,14 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   return request;
 }
 
+// `chosen_by_us`: the interleaving is not published. Then it is one that the schedule takes without exceptions.
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  return o.global_batch % (l.replicas() * o.micro_batch) == 0 &&
-         (!chosen_by_us || s.of("layers") % (l.stages() * l.chunks) == 0);
+  const std::int64_t sequences = l.replicas() * o.micro_batch, micro_batches = o.global_batch / sequences;
+  if (o.global_batch % sequences != 0) return false;
+  if (!chosen_by_us) return true;
+  return s.of("layers") % (l.stages() * l.chunks) == 0 && (l.chunks == 1 || micro_batches % l.stages() == 0);
 }
 
 // Interleaving takes micro-batches in groups of as many as there are stages. Some programs also take other numbers; then the
@@ -109,16 +112,10 @@ double seconds_of(const StepRequest& request) {
 
 // Bytes of the fullest rank: those that a plan counts, and the scores of attention in parts.
 double bytes_of(const StepRequest& request) {
-  PlanRequest brief = request.plan;
   const TrainingOptions& o = request.plan.options;
-  const Layout& l = request.plan.layout;
-  std::int64_t number = std::min(o.global_batch / (l.replicas() * o.micro_batch), 2 * l.stages());
-  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());
-  brief.options.global_batch = number * l.replicas() * o.micro_batch;
-  const RankPlan plan = plan_rank(brief, fullest_rank(brief.options, l, 0));
-  const double scores = static_cast<double>(o.micro_batch * o.shape.heads / l.shards()) *
+  const double scores = static_cast<double>(o.micro_batch * o.shape.heads / request.plan.layout.shards()) *
                         static_cast<double>(o.shape.sequence * o.shape.sequence);
-  return static_cast<double>(plan.peak_bytes) + (request.system.software.fused_attention ? 0 : 5 * scores);
+  return static_cast<double>(brief_peak(request.plan, 0)) + (request.system.software.fused_attention ? 0 : 5 * scores);
 }
 
 double ptdp_flops(const TrainingOptions& o) {

@@ -1,6 +1,6 @@
-// What a published table does not say, for each of its measured columns: the machine, the software, and how the model was
-// trained. The file experiments/published/assumptions.toml states these assumptions, with a reason for each. No number of it
-// belongs to one row of a table.
+// Assumptions about a published table, one set for each measured column: the machine, the software, and how the model was
+// trained. The file experiments/published/assumptions.toml states them, with their reasons. None of its numbers belongs to
+// one row of a table.
 //
 //   [[series]]
 //   name = "PTD-P, table 1"          columns = "heads hidden layers t p gpus batch"

@@ -56,14 +56,28 @@ std::string trimmed(std::string text) {
 double number_in(const std::string& cell, const Column& column, const std::string& where) {
   double value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  const bool number = error == std::errc() && end == cell.data() + cell.size() && value >= 0 && value < 1e15;
-  const bool whole = column.use != Use::setting || (value >= 1 && value <= column.most && value == std::floor(value));
+  const bool number = error == std::errc() && end == cell.data() + cell.size() && value > 0 && value < 1e15;
+  const bool whole = column.use != Use::setting || (value <= column.most && value == std::floor(value));
   if (!number || !whole)
     usage_error("the table has a wrong cell", fmt::format("{}: {} is \"{}\"", where, column.name, cell),
                 column.use == Use::setting
                     ? fmt::format("correct the line; it is a whole number from 1 to {:g}", column.most)
                     : "correct the line; measurements are positive numbers");
   return value;
+}
+
+const Column& column_named(const std::string& name, const std::string& where) {
+  const auto is_it = [&](const Column& c) { return name == c.name || (!name.empty() && name == c.also); };
+  if (const Column* const found = std::ranges::find_if(columns, is_it); found != std::end(columns)) return *found;
+  std::vector<std::string> names;
+  for (const Column& c : columns) names.emplace_back(c.name);
+  usage_error("the table has an unknown column", fmt::format("{}: \"{}\"", where, name),
+              did_you_mean(name, names, "columns are " + join(names, ", ")));
+}
+
+// Lines that begin with # are remarks, but a table's first column may be called "# GPUs".
+bool says_nothing(const std::string& line) {
+  return trimmed(line).empty() || (line.starts_with('#') && !line.starts_with("# GPUs,"));
 }
 
 }  // namespace
@@ -74,25 +88,14 @@ PublishedTable read_published(const std::filesystem::path& file) {
   std::size_t number = 0;
   for (const std::string& line : split(config_text(file, "--table"), '\n')) {
     ++number;
-    if (trimmed(line).empty() || line.front() == '#') {
-      if (!known.empty() || !line.starts_with("# GPUs,")) continue;  // a header may begin with "# GPUs"
-    }
+    if (says_nothing(line)) continue;
     const std::vector<std::string> cells = split(line, ',');
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (known.empty()) {
-      for (const std::string& cell : cells) {
-        const std::string name = trimmed(cell);
-        const Column* const found =
-            std::ranges::find_if(columns, [&](const Column& c) { return name == c.name || name == c.also; });
-        if (found == std::end(columns)) {
-          std::vector<std::string> names;
-          for (const Column& c : columns) names.emplace_back(c.name);
-          usage_error("the table has an unknown column", fmt::format("{}: \"{}\"", where, name),
-                      did_you_mean(name, names, "columns are " + join(names, ", ")));
-        }
-        known.push_back(found);
-        if (found->use == Use::setting) table.settings.emplace_back(found->name);
-        if (found->use == Use::measured) table.measured.emplace_back(found->name);
+      for (const std::string& cell : cells) known.push_back(&column_named(trimmed(cell), where));
+      for (const Column* column : known) {
+        if (column->use == Use::setting) table.settings.emplace_back(column->name);
+        if (column->use == Use::measured) table.measured.emplace_back(column->name);
       }
       continue;
     }

@@ -41,7 +41,7 @@ class Space {
     const ModelShape& shape = options_.shape;
     for (const std::int64_t t : divisors(std::gcd(shape.heads, request_.ranks), request_.step.system.host.accelerators))
       for (const std::int64_t p : divisors(shape.layers, request_.ranks / t))
-        for (const std::int64_t c : powers(shape.sequence / 4096 > 1 ? 8 : 1))
+        for (const std::int64_t c : powers(shape.sequence >= 8192 ? 8 : 1))
           if (request_.ranks % (t * p * c) == 0) divide(t, p, c, request_.ranks / (t * p * c));
     return std::move(all_);
   }
@@ -99,18 +99,6 @@ bool goes_together(const StepRequest& request) {
   }
 }
 
-// The bytes of the fullest rank, planned by the real code with fewer micro-batches, which need as much.
-double planned_bytes(const StepRequest& request) {
-  PlanRequest brief = request.plan;
-  const Layout& l = brief.layout;
-  TrainingOptions& o = brief.options;
-  o.global_batch = std::min(o.global_batch, 2 * l.stages() * l.replicas() * o.micro_batch);
-  double most = 0;
-  for (const std::int64_t stage : std::set<std::int64_t>{0, l.stages() - 1})
-    most = std::max(most, static_cast<double>(plan_rank(brief, fullest_rank(o, l, stage)).peak_bytes));
-  return most;
-}
-
 double share(const Shares& shares, const std::string& name) {
   const auto found = std::ranges::find(shares, name, &Shares::value_type::first);
   return found == shares.end() ? 0 : found->second;
@@ -129,12 +117,10 @@ std::string why_slower(const PredictedStep& step, const PredictedStep& best) {
   return join(words, ", ");
 }
 
-}  // namespace
-
-std::string Found::name() const {
-  return fmt::format("{}, micro-batch {}, recompute {}", to_string(layout), micro_batch,
-                     remake_words[static_cast<std::size_t>(remake)]);
-}
+struct SearchResult {
+  std::vector<Found> best;  // executed, fastest first
+  std::size_t considered = 0, too_large = 0;
+};
 
 SearchResult search(const SearchRequest& request, Clock& clock) {
   SearchResult result;
@@ -155,7 +141,8 @@ SearchResult search(const SearchRequest& request, Clock& clock) {
     if (result.best.size() == request.executed) break;
     if (executed[found.layout.sizes] == 3) continue;
     const StepRequest step = request_for(request, found);
-    found.bytes = planned_bytes(step);
+    found.bytes =
+        static_cast<double>(std::max(brief_peak(step.plan, 0), brief_peak(step.plan, step.plan.layout.stages() - 1)));
     if (found.bytes > request.memory) {
       ++result.too_large;
       continue;
@@ -168,6 +155,7 @@ SearchResult search(const SearchRequest& request, Clock& clock) {
   return result;
 }
 
+// The first ten, with what each loses against the fastest.
 std::string table_of(const SearchResult& result, const SearchRequest& request, const std::string& format) {
   std::vector<std::string> columns{"layout", "micro-batch", "recompute", "s/step",
                                    "MFU",    "memory/rank", "estimate",  "loses by"};
@@ -194,6 +182,7 @@ std::string table_of(const SearchResult& result, const SearchRequest& request, c
       table.print(format), fastest);
 }
 
+// Two of them side by side, by name: the mean seconds of a rank, by what they are spent on. "" if one is not among them.
 std::string explain(const SearchResult& result, const std::string& a, const std::string& b) {
   const Found* pair[2] = {nullptr, nullptr};
   for (const Found& found : result.best)
@@ -212,6 +201,13 @@ std::string explain(const SearchResult& result, const std::string& a, const std:
   for (const std::string& name : names) row(name, share(first, name), share(second, name));
   row("the step", pair[0]->step.seconds, pair[1]->step.seconds);
   return fmt::format("{}\n{}\n\n{}", pair[0]->name(), pair[1]->name(), table.print("text"));
+}
+
+}  // namespace
+
+std::string Found::name() const {
+  return fmt::format("{}, micro-batch {}, recompute {}", to_string(layout), micro_batch,
+                     remake_words[static_cast<std::size_t>(remake)]);
 }
 
 void print_search(const SearchRequest& request, const std::string& explained, const std::string& format, Clock& clock) {

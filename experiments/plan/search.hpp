@@ -38,17 +38,7 @@ struct Found {
   std::string name() const;  // "dp4.tp8.pp8, micro-batch 1, recompute full"
 };
 
-struct SearchResult {
-  std::vector<Found> best;  // executed, fastest first
-  std::size_t considered = 0, too_large = 0;
-};
-
-SearchResult search(const SearchRequest& request, Clock& clock);
 // Prints the table, and two ways side by side if `explained` names them: "A,B".
 void print_search(const SearchRequest& request, const std::string& explained, const std::string& format, Clock& clock);
-// The first ten, with what each loses against the fastest.
-std::string table_of(const SearchResult& result, const SearchRequest& request, const std::string& format);
-// Two of them side by side, by name: seconds of a rank's mean time, by what they are spent on. "" if one is not among them.
-std::string explain(const SearchResult& result, const std::string& a, const std::string& b);
 
 }  // namespace chorale::plan

@@ -39,8 +39,8 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
   return axes;
 }
 
-// What the passes take by the textbook, to compare with the step: m micro-batches and the bubble, in passes of the slowest
-// stage. "" for schedules that split backward passes, whose bubble is another.
+// The textbook's time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage. "" for schedules
+// that split backward passes, because their bubble is smaller.
 std::string closed_form(const PredictedStep& step, const StepRequest& request) {
   const Layout& l = request.plan.layout;
   const TrainingOptions& o = request.plan.options;

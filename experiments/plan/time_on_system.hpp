@@ -17,7 +17,7 @@ Shares mean_shares(const PredictedStep& step);
 // are given.
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
                              const std::string& format);
-// Of a whole training: its days, and a line with GPU-hours and energy; "" if its tokens are not given.
+// The days of a whole training, and a line that adds GPU-hours and energy. The line is "" if no tokens are given.
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 // A picture of the pipeline: a Chrome trace if the file ends with .json, text if it ends with .txt, or SVG.

@@ -16,7 +16,7 @@ struct CallPrice {
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
 
-// What the call moves on rank `rank` of the group, and on its host.
+// The bytes and messages of a call on rank `rank` of the group, and the bytes that leave its host.
 CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank);
 
 CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);

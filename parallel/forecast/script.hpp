@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-// What a call moves, as counted from the schedules of its algorithm.
+// The bytes and messages of a call, counted from the schedules of its algorithm.
 struct CallVolume {
   std::int64_t vector = 0;         // bytes of the whole vector, or of the message
   std::int64_t sent = -1;          // bytes that this rank sends; -1: unknown, because a library's own algorithm sends them
@@ -33,7 +33,7 @@ class Script final : public Meter {
     double seconds = 0;      // with no other call or work at the same time; negative: no price is known
     bool waits = true;       // a message: moves only when both ends have begun it
     double link = 0;         // between hosts: seconds for which the bytes of this rank occupy its host's link
-    CallVolume volume = {};  // what it moves, for machines whose calls have no calibrated prices
+    CallVolume volume = {};  // for machines whose calls have no calibrated prices
     bool scatters = false;   // a reduce_scatter
   };
   struct Act {

@@ -69,7 +69,6 @@ class Executor {
     while (true) {
       const double event = events_.empty() ? never : events_.top().time, flow = next_arrival();
       if (event == never && flow == never) break;
-      ++result_.events;
       if (flow <= event) {
         arrive(flow);
       } else {

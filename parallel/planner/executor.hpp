@@ -28,7 +28,6 @@ struct ExecutedStep {
   double seconds = 0;
   std::vector<ClassTime> classes;
   PipelineTimeline timeline;  // of the first class of each stage
-  std::int64_t events = 0;
 };
 
 struct Execution {

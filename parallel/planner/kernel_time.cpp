@@ -57,7 +57,7 @@ const ProductRate& rate_of(const Accelerator& accelerator, const std::string& ty
 KernelTimes::KernelTimes(const System& system, const std::string& products, const std::string& others, bool dropout)
     : system_(system),
       rate_(rate_of(system.accelerator, products)),
-      head_rate_(rate_of(system.accelerator, others)),
+      other_rate_(rate_of(system.accelerator, others)),
       dropout_(dropout) {}
 
 KernelTime KernelTimes::of(const KernelWork& kernel) const {
@@ -107,7 +107,7 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
     const bool forward = !kernel.gradient;
     pass(time, Spent::elements, 4 * (forward ? real(m) * real(k) : real(k) * real(n)));
   }
-  product(time, Spent::products, m, n, k, 1, bytes, head ? head_rate_ : rate_);
+  product(time, Spent::products, m, n, k, 1, bytes, head ? other_rate_ : rate_);
   if (sums_apart) pass(time, Spent::elements, 6 * real(m) * real(n));
   if (kernel.head == OfHead::logits && system_.software.logit_bytes > 0)
     pass(time, Spent::elements, system_.software.logit_bytes * real(m) * real(n), logit_kernels);
@@ -116,9 +116,9 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
 void KernelTimes::attention(KernelTime& time, const KernelWork& kernel) const {
   if (!system_.software.fused_attention) return unfused_attention(time, kernel);
   const Accelerator& a = system_.accelerator;
-  // Backward kernels of fused attention reach less, as their authors report, because five products share the registers.
-  const double share = head_rate_.attention * (kernel.gradient ? 0.85 : 1);
-  const double flops = kernel.amount / (head_rate_.flops * share), bytes = kernel.bytes / (a.bandwidth * a.streamed);
+  // Assumed: five products share the registers in backward kernels, so these reach less of the peak.
+  const double share = other_rate_.attention * (kernel.gradient ? 0.85 : 1);
+  const double flops = kernel.amount / (other_rate_.flops * share), bytes = kernel.bytes / (a.bandwidth * a.streamed);
   time.seconds[static_cast<std::size_t>(Spent::attention)] += std::max(flops, bytes) + a.start;
   ++time.launches;
 }
@@ -136,7 +136,7 @@ void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) 
   const auto products = [&](int number, bool makes_scores) {
     for (int i = 0; i < number; ++i)
       product(time, Spent::attention, kernel.m, makes_scores ? kernel.n : kernel.k, makes_scores ? kernel.k : kernel.n,
-              kernel.batch, bytes, head_rate_);
+              kernel.batch, bytes, other_rate_);
   };
   const auto softmax = [&](double fused) {
     pass(time, Spent::attention, (one_softmax ? fused : 30) * scores, one_softmax ? 1 : 8);

@@ -43,7 +43,7 @@ class KernelTimes {
   void unfused_attention(KernelTime& time, const KernelWork& kernel) const;
 
   const System& system_;
-  const ProductRate &rate_, &head_rate_;
+  const ProductRate &rate_, &other_rate_;
   bool dropout_;
 };
 

@@ -132,6 +132,14 @@ class Pricing {
   std::set<int> in_flight_;
 };
 
+// The number of micro-batches of a short step that may stand for the whole step: three, or what interleaving needs.
+std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
+  const std::int64_t all = options.global_batch / (layout.replicas() * options.micro_batch);
+  std::int64_t few = 3;
+  if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
+  return std::min(all, few);
+}
+
 }  // namespace
 
 const StageCost::Part& StageCost::of(const PipelineAction& action, std::int64_t micro_batches) const {
@@ -144,13 +152,6 @@ const StageCost::Part& StageCost::of(const PipelineAction& action, std::int64_t 
     if (part.part.kind == part_kind(action.kind) && part.part.micro_batch == micro && part.part.chunk == action.chunk)
       return part;
   misuse("a pass was not recorded", std::source_location::current());
-}
-
-std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t all = options.global_batch / (layout.replicas() * options.micro_batch);
-  std::int64_t few = 3;
-  if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
-  return std::min(all, few);
 }
 
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host) {

@@ -39,8 +39,6 @@ struct StageRequest {
   std::string others;    // and of all other products
 };
 
-// The number of micro-batches of a short step of this layout, in whose place the whole step may be recorded.
-std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout);
 StageCost stage_cost(const StageRequest& request, const System& system, int rank);
 
 // Seconds of a collective or message if nothing else uses its links.

@@ -1,6 +1,6 @@
-// What a cluster of accelerators can do, as its machine file says: the accelerator, the links of a host, the network between
-// hosts, and the software that runs on them. Chorale predicts the time of a step on such a system (parallel/planner/), also
-// on one that is not there. Every number is physical; docs/machines.md lists all keys, with units, ranges and sources.
+// A system of accelerators, as a machine file describes it: the accelerator, the links of a host, the network between hosts,
+// and the software. Chorale predicts the time of a step on it (parallel/planner/); it need not be there. docs/machines.md
+// lists all keys, with units and ranges. The files say where their numbers come from.
 //
 //   [accelerator]           [host]                  [network]               [software]
 //   bandwidth = 2.039e12    accelerators = 8        adapters = 8            launch = 42e-6
@@ -14,7 +14,7 @@ namespace chorale {
 
 // How fast an accelerator multiplies matrices of one number format.
 struct ProductRate {
-  std::string type;      // f32, bf16, f16 or fp8
+  std::string type;      // f64, f32, bf16, f16 or fp8
   double flops = 0;      // 1/s: the peak
   double reached = 1;    // the share of the peak that large products reach
   double ramp = 0;       // the start and the end of a tile take as long as this many elements of k
@@ -48,7 +48,7 @@ struct NetworkLinks {
   double slow_by = 0;      // by how much, relative to the time of a step
 };
 
-// What distinguishes the programs and libraries that run the step from those of Chorale. The defaults are Chorale's.
+// The differences between Chorale and the program that runs the step. The defaults describe Chorale.
 struct Software {
   double launch = 0;           // s of a host's thread to launch a kernel
   double micro_batch = 0;      // s of that thread per micro-batch, beside launches

@@ -86,6 +86,8 @@ class Planner(unittest.TestCase):
     def test_wrong_tables_are_refused(self):
         for text, says in (("gpus,batch\n", ["has no rows"]), ("", ["has no rows"]),
                            ("gpus,bach\n256,768\n", ['wrong.csv:1: "bach"', "batch"]),
+                           ("gpus,batch,\n256,768,1\n", ['wrong.csv:1: ""']),
+                           ("gpus,batch,step_s\n256,768,0\n", ['step_s is "0"', "positive"]),
                            ("gpus,batch\n256\n", ["wrong.csv:2: 1 cells, 2 columns"]),
                            ("gpus,batch\n256,many\n", ['wrong.csv:2: batch is "many"']),
                            ("gpus,batch\n256,-768\n", ['wrong.csv:2: batch is "-768"']),
