@@ -290,7 +290,8 @@ class HostsTool(unittest.TestCase):
         self.assertIn("a host had died", said)
         self.assert_gone(first)
 
-        self.assertEqual(self.hosts("up", "1", "--rate", "none").returncode, 0)
+        again = self.hosts("up", "1", "--rate", "none")
+        self.assertEqual(again.returncode, 0, again.stderr)
         first = self.first_process()
         os.kill(first, signal.SIGKILL)
         while os.path.exists(f"/proc/{first}"):
