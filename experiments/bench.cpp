@@ -18,6 +18,7 @@
 #include "experiments/bench/sweep.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/simulated.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -35,6 +36,7 @@ using namespace bench;
 class BenchCommand final : public Command {
  public:
   void declare(Options& options) override {
+    asked_.take_simulated();
     asked_.declare(options);
     device_.declare(options);
     launches_.declare(options);
@@ -51,6 +53,9 @@ class BenchCommand final : public Command {
     device_.check();
     launches_.check(launch, out_);
     if (out_.empty()) return;
+    if (std::ranges::count_if(asked_.backends, [](const auto& name) { return !simulated_machine(name).empty(); }) > 1)
+      usage_error("a record holds one simulated machine", "--backend " + join(asked_.backends, ","),
+                  "write a record for each machine");
     if (fs::exists(out_))
       usage_error("the record exists already", out_, "nothing is overwritten: name another file, or remove this one");
     require_writable(folder_of_out());
@@ -127,17 +132,23 @@ class BenchCommand final : public Command {
     std::int64_t wrong = 0;
     for (const Series& series : outcome.series) {
       results.push_back(explained(series, selector));
-      results.back().oversubscribed =
-          backend_named(series.row.backend).ranks_are_threads ? series.row.ranks > cores : crowded;
+      if (simulated_machine(series.row.backend).empty())
+        results.back().oversubscribed =
+            backend_named(series.row.backend).ranks_are_threads ? series.row.ranks > cores : crowded;
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
     if (session.run_name.empty() && format_ == "text") {
-      fmt::print(
-          "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their 95 % "
-          "interval; 1 GB is 10⁹ bytes{}\n",
-          conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
-          crowded ? "; more ranks than cores" : "");
+      if (outcome.simulated())
+        fmt::print(
+            "# virtual time on one process; predicted: the closed form by which a plan times a ring; 1 GB is 10⁹ bytes\n");
+      else
+        fmt::print(
+            "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their 95 "
+            "% "
+            "interval; 1 GB is 10⁹ bytes{}\n",
+            conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
+            crowded ? "; more ranks than cores" : "");
       say_limits(rows, static_cast<std::int64_t>(ranks.size()));
     }
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
@@ -149,6 +160,11 @@ class BenchCommand final : public Command {
   static Result explained(const Series& series, const Selector& selector) {
     const Case& row = series.row;
     Result result{series};
+    if (!simulated_machine(row.backend).empty()) {
+      result.predicted = series.closed_form, result.calibrated = true;
+      result.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
+      return result;
+    }
     if (row.ranks > most_ranks_explained) return result;
     result.predicted =
         selector.predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), row.dtype);
@@ -166,6 +182,8 @@ class BenchCommand final : public Command {
             const std::vector<RankFacts>& ranks, const std::vector<OtherWork>& others, const std::string& status) const {
     const ScratchFolder scratch(folder_of_out());
     const auto recorder = open_record(scratch.path(), session, ranks);
+    for (const std::string& name : asked_.backends)
+      if (!simulated_machine(name).empty()) recorder->text("/", "simulated_on", simulated_machine(name));
     bench::write(*recorder, results, conditions);
     write_other_work(*recorder, others);
     recorder->finish(status);

@@ -172,7 +172,7 @@ class Compare final : public Command {
     for (std::int64_t repetition = 1; repetition <= suite_.repetitions; ++repetition)
       for (const std::size_t i : random_order(suite_.runs.size(), random)) {
         const SuiteRun& run = suite_.runs[i];
-        turns.push_back({&run, repetition, run.ranks ? run.ranks : started});
+        turns.push_back({&run, repetition, run.processes(started)});
       }
     return turns;
   }

@@ -26,6 +26,7 @@
 #include "experiments/plan/stage_tables.hpp"
 #include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
+#include "experiments/simulated.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/forecast.hpp"
@@ -330,7 +331,13 @@ class PlanCommand final : public Command {
   // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
   // like this one. The output states every assumption.
   void assume() {
-    const std::string here = system_ ? "mpi" : best_backend(false, joins_here);
+    if (system_) {
+      request_.selector = std::make_shared<const Selector>(TuningTable{}, machine_named(machine_));
+      send_in_rings(request_.backends, request_.algorithms);
+      assumed_ += "; rings of messages where no --algorithm is given";
+      return;
+    }
+    const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
       if (backend == "auto") {
@@ -338,9 +345,8 @@ class PlanCommand final : public Command {
         if (!places_) backend = here;  // with --hosts, place() chooses for each layout
       }
     if (backend_assumed)
-      assumed_ += places_   ? places_->assumed()
-                  : system_ ? std::string("; rings of messages")
-                            : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
+      assumed_ += places_ ? places_->assumed()
+                          : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
 
     const std::filesystem::path file = default_tuning_file();
     const bool tuned = !file.empty() && std::filesystem::exists(file);
@@ -348,12 +354,6 @@ class PlanCommand final : public Command {
     const auto selector =
         std::make_shared<const Selector>(table, machine_.empty() ? machine_for("") : machine_named(machine_));
     request_.selector = selector;
-    // On accelerators, long vectors go around rings; the few numbers that all ranks exchange go by the shortest way.
-    if (selector->machine().system) {
-      for (auto& [axis, algorithm] : request_.algorithms)
-        if (algorithm == "auto") algorithm = "ring";
-      request_.algorithms.try_emplace("world", "auto");
-    }
     if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
                      [](const auto& a) { return a.second == "auto"; }))
       return;

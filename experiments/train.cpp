@@ -15,6 +15,7 @@
 #include "experiments/report/scale.hpp"
 #include "experiments/same_hosts.hpp"
 #include "experiments/train/accounting.hpp"
+#include "experiments/train/announcement.hpp"
 #include "experiments/train/attention_balance.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -26,6 +27,7 @@
 #include "experiments/train/offload_flags.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
+#include "experiments/train/simulated.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
 #include "parallel/assemble.hpp"
@@ -57,6 +59,7 @@ class Train final : public Command {
 
   void declare(Options& o) override {
     flags_.declare(o);
+    layout_flags_.take_simulated();
     layout_flags_.declare(o);
     memory_.declare(o);
     device_.declare(o);
@@ -91,6 +94,12 @@ class Train final : public Command {
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
+    one_host_ &= layout_flags_.simulated().empty();
+    if (!layout_flags_.simulated().empty()) {
+      if (launch.size > 1 || device_.asked() || trace_steps_ || !load_.empty() || !load_hf_.empty())
+        train::refuse_simulated(layout_flags_.simulated(), launch.size);
+      return void(simulated_.emplace(flags_, layout_flags_, [&](const Layout& layout) { return options_on(layout); }));
+    }
     offload_.compute_on_device(device_.asked());
     if (!load_hf_.empty()) flags_.shape_options().require_own_shape(shape_of_folder(load_hf_), load_hf_);
     if (!load_.empty())
@@ -110,7 +119,10 @@ class Train final : public Command {
 
   // If other programs use the GPU, an allocation can fail although the plan fits. The error then recommends layouts that
   // fit into the memory that is left.
-  int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
+  int run(Session& session) override try {
+    if (simulated_) return simulated_->record(session, run_dir_), 0;
+    return train(session);
+  } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
     const OptionsOf options_of = options_within(refused.room_bytes());
@@ -161,7 +173,8 @@ class Train final : public Command {
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
-    if (run.recorder) announce(run, team, training, data);
+    if (run.recorder) train::announce(run, team, training, data, flags_.steps());
+    if (run.recorder && device_.memory()) run.log.info("on {}", team.about_device());
     if (run.recorder && !why_order.empty()) run.log.info("{}", why_order);
     if (run.recorder && !why_prefetch.empty()) run.log.info("{}", why_prefetch);
     if (const Option& backend = *session.options.find("backend");
@@ -236,33 +249,6 @@ class Train final : public Command {
     require_fits(layout, limits);
     require_room(
         layout, limits, [&](const Layout& other) { return options_on(other); }, memory_.about());
-  }
-
-  void announce(RunRecord& run, const train::Team& team, Training& training, const train::Dataset& data) const {
-    run.recorder->text("/", "flops_formula", "6 (active parameters - positions) + 6 layers sequence width, per token");
-    run.recorder->text("/", "device", team.about_device());
-    run.recorder->text("/", "backends", to_string(team.backends()));
-    run.recorder->text("/", "layout", to_string(training.mesh().layout()));
-    run.recorder->number("train_iters", flags_.steps());
-    const TrainingOptions& o = training.options();
-    const ModelShape& s = o.shape;
-    run.log.info(
-        "{}: {:.2f} million parameters{} ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
-        "rank, "
-        "data: {}",
-        to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, train::words_for_active(s), s.layers,
-        s.width, s.heads, name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "",
-        data.name());
-    if (device_.memory()) run.log.info("on {}", team.about_device());
-    const Layout& layout = training.mesh().layout();
-    const std::int64_t layers = blocks_of_parts(s, training.schedule().parts()).front(), shards = layout.shards();
-    const double published =
-        static_cast<double>(layers) * published_activation_bytes(s, o.micro_batch, shards, layout.sequence);
-    run.log.info(
-        "activations of a micro-batch in {} of {} layers{}: {} (published formula, 16 bit, attention scores stored: {})",
-        layers, s.layers, shards > 1 ? fmt::format(", on one of {} tensor ranks", shards) : "",
-        human_bytes(training.declared_activation_bytes()), human_bytes(static_cast<std::int64_t>(published)));
-    if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
   }
 
   // Returns how the run ended. Every rank calls it; only rank 0 logs and records.
@@ -387,6 +373,7 @@ class Train final : public Command {
   bool one_host_ = true;  // false: some ranks may be on other hosts
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false, said_not_shared_ = false;
+  std::optional<train::SimulatedRun> simulated_;
   std::optional<Signals> signals_;
 };
 

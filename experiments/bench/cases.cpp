@@ -95,7 +95,7 @@ bool exists(Collective what, bool in_place) {
 // Returns "" if the row can run, else why not. Judges with one element per rank, because sizes are chosen later.
 std::string why_not(const Case& row, const Stage& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} is not one of {} ranks", row.root, row.ranks);
-  if (reduces(row.what) && row.ranks > most_ranks_summed)
+  if (stage.sums && reduces(row.what) && row.ranks > most_ranks_summed)
     return fmt::format("sums over more than {} ranks are not exact in every type", most_ranks_summed);
   if (row.algorithm == "auto") return "";
   if (row.algorithm == "native")

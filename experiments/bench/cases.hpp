@@ -51,6 +51,7 @@ struct Stage {
   int ranks = 1;
   std::vector<bool> has_native;  // by collective
   std::vector<int> hosts = {};   // where the ranks are
+  bool sums = true;              // whether values are summed, and results checked
 };
 
 struct Grid {

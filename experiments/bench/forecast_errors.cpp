@@ -7,6 +7,7 @@
 #include <map>
 
 #include "experiments/bench/beat.hpp"
+#include "experiments/simulated.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -75,7 +76,9 @@ std::string forecast_errors(const std::vector<Json>& rows) {
   std::map<Group, std::vector<const Json*>> apart;
   for (const Json& row : rows) {
     const bool is_barrier = row["op"] == "barrier";
-    if (row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0) continue;
+    const bool simulated = !simulated_machine(row["backend"]).empty();  // nothing is measured
+    if (simulated || row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0)
+      continue;
     const Group group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
     if (!is_comparable(row)) {
       apart[group].push_back(&row);

@@ -50,6 +50,7 @@ struct Series {
   double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
   double ceiling = -1;                     // seconds of the memory ceiling; −1: not measured
   double beat = -1;                        // seconds of a barrier just before the series; −1: unknown
+  double closed_form = -1;                 // seconds by the planner's closed form, of a simulated call; −1: none
 };
 
 class Bench {

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "collectives/backends/backends.hpp"
+#include "experiments/machine_named.hpp"
+#include "experiments/simulated.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::bench {
@@ -23,7 +25,11 @@ void Asked::declare(Options& options) {
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
       .suggest({std::begin(collective_names), std::end(collective_names)});
-  options.add("backend", backends, "backends that carry the operations").one_of(choices);
+  Option& backend = options.add("backend", backends, "backends that carry the operations");
+  if (takes_simulated_)
+    backend.suggest(choices).about += "; simulated:NAME: virtual time on a machine of docs/machines.md";
+  else
+    backend.one_of(choices);
   options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (the library's own), or all");
   options.add("dtype", wanted.dtypes, "element types, or all");
   options.add("op", wanted.redops, "operators of collectives that reduce, or all").alias("redop");
@@ -46,7 +52,10 @@ void Asked::declare(Options& options) {
   options.add("cache", cache_, "hot: always the same buffers; cold: buffers that are in no cache").one_of({"hot", "cold"});
   options.add("memory", memory_, "symmetric: memory that peers can map; heap: ordinary memory")
       .one_of({"symmetric", "heap"});
-  options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
+  options
+      .add("ranks", threads_,
+           takes_simulated_ ? "ranks of the threads backend, or of a simulated machine" : "ranks of the threads backend")
+      .range(1, 256);
   hosts_.declare(options, "treat the ranks as if hosts had so many, such as 2,3,1; default: the hosts where they are");
   options.add("tuning", tuning_, "tuning table to use instead of the default one").words("FILE");
   options.add("machine", machine_, "machine file to use instead of the default one").words("FILE");
@@ -57,6 +66,11 @@ void Asked::check(Writes writes) {
   hosts_.resolve(threads_);
   wanted.hosts = hosts_.topology().host_of;
   if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
+  for (const std::string& name : backends)
+    if (simulated_machine(name).empty())
+      backend_named(name);
+    else
+      machine_named(simulated_machine(name));
   using std::filesystem::exists;
   if (!tuning_.empty() && (writes != Writes::tuning || exists(tuning_))) read_tuning(tuning_);
   if ((!machine_.empty() && writes != Writes::machine) || exists(machine_file())) read_machine(machine_file());

@@ -12,6 +12,7 @@ namespace chorale::bench {
 
 class Asked {
  public:
+  void take_simulated() { takes_simulated_ = true; }  // lets --backend name "simulated:NAME"; call it before declare
   void declare(Options& options);
   // Before MPI starts. A file that the user named must exist, unless the command is about to write it.
   enum class Writes { nothing, tuning, machine };
@@ -32,6 +33,7 @@ class Asked {
   std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;
   std::string cache_ = "hot", memory_ = "symmetric", tuning_, machine_;
   HostsOption hosts_;
+  bool takes_simulated_ = false;
 };
 
 }  // namespace chorale::bench

@@ -9,6 +9,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/bench/values.hpp"
+#include "experiments/simulated.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/text_table.hpp"
 
@@ -75,6 +76,7 @@ Names algorithm_names() {
 Names backend_names() {
   Names names;
   for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
+  names.emplace_back("simulated");  // the root names the machine
   return names;
 }
 
@@ -149,7 +151,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
   const Names algorithms = algorithm_names();
   const Summary s = summarize(series.slowest);
   return {.op = static_cast<std::uint8_t>(row.what),
-          .backend = index(backend_names(), row.backend),
+          .backend = index(backend_names(), simulated_machine(row.backend).empty() ? row.backend : "simulated"),
           .algorithm = index(algorithms, row.algorithm),
           .chosen = index(algorithms, series.choice.algorithm),
           .dtype = static_cast<std::uint8_t>(row.dtype),

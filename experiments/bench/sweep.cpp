@@ -9,8 +9,10 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
+#include "experiments/bench/simulated.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
+#include "experiments/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
@@ -36,7 +38,7 @@ std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
 void require_hosts(const Sweep& sweep, int processes) {
   const auto hosts = std::ssize(sweep.wanted.hosts);
   for (const std::string& name : sweep.backends)
-    if (hosts > 0 && backend_named(name).open && hosts != processes)
+    if (hosts > 0 && simulated_machine(name).empty() && backend_named(name).open && hosts != processes)
       usage_error("the hosts have another number of ranks",
                   fmt::format("--hosts has {} ranks; {} processes run {}", hosts, processes, name),
                   fmt::format("start {} ranks with mpirun, or give hosts with {} ranks", hosts, processes));
@@ -112,7 +114,19 @@ Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
                   of_rank_0(machine_signature()));
 }
 
+// Counts the rows of one backend's outcome, and returns its series.
+std::vector<Series> take(Outcome& all, Outcome one) {
+  for (Series& series : one.series) series.turn += all.rows;
+  all.rows += one.rows;
+  all.stopped = one.stopped;
+  return std::move(one.series);
+}
+
 }  // namespace
+
+bool Outcome::simulated() const {
+  return std::ranges::none_of(series, [](const Series& s) { return simulated_machine(s.row.backend).empty(); });
+}
 
 Outcome run(const Sweep& sweep, const Session& session) {
   const mpi::Runtime& runtime = *session.runtime;
@@ -125,6 +139,14 @@ Outcome run(const Sweep& sweep, const Session& session) {
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
   for (const std::size_t b : order_by_seed(sweep.backends.size(), sweep.order)) {
     const std::string& name = sweep.backends[b];
+    if (!simulated_machine(name).empty()) {
+      if (runtime.size() > 1) {
+        if (runtime.rank() == 0) say_skipped(name + ": one process simulates all ranks: start it without a launcher");
+        continue;
+      }
+      by_backend[b] = take(all, simulate(sweep, name, session.clock));
+      continue;
+    }
     const Backend& backend = backend_named(name);
     if (const std::string why = why_not(backend, runtime); !why.empty()) {
       if (runtime.rank() == 0) say_skipped(fmt::format("{}: {}", name, why));
@@ -138,10 +160,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
     } else {
       outcome = on_threads(sweep, session.clock);
     }
-    for (Series& series : outcome.series) series.turn += all.rows;
-    all.rows += outcome.rows;
-    all.stopped = outcome.stopped;
-    by_backend[b] = std::move(outcome.series);
+    by_backend[b] = take(all, std::move(outcome));
     if (all.stopped) break;
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));

@@ -28,6 +28,7 @@ struct Outcome {
   bool stopped = false;                // true: a signal ended run(), and `series` has only the completed series
   std::vector<OtherWork> others = {};  // other programs' work, by rank; on rank 0
   std::string busy = {};               // the work of other programs, if it was enough for a warning; on rank 0
+  bool simulated() const;              // whether all series are in virtual time
 };
 Outcome run(const Sweep& sweep, const Session& session);
 

@@ -7,6 +7,7 @@
 #include "experiments/advice.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/plan/candidates.hpp"
+#include "experiments/simulated.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
@@ -54,8 +55,9 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   return words;
 }
 
-// The number of ranks of a layout. A layout without dp uses all ranks that were started.
-int ranks_of(const std::string& word, const Launch& launch) {
+// The number of ranks of a layout. A layout without dp uses all ranks that were started. A simulated run has one.
+int ranks_of(const std::string& word, const Launch& launch, bool simulated) {
+  if (simulated) return 1;
   const Layout layout = parse_layout(word, 0);
   const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;
   if (ranks > launch.size)
@@ -79,16 +81,22 @@ std::string suite_of_layouts(const std::vector<std::string>& words, const std::v
                              const std::filesystem::path& parent, const Launch& launch) {
   std::vector<Setting> settings = given;
   if (!find(given, "no-save") && !find(given, "save-interval")) settings.push_back({"no-save", "true", "compare --layouts"});
+  const Setting* const backend = find(given, "backend");
+  const bool simulated = backend && !simulated_machine(backend->text).empty();
   const bool all = words == std::vector<std::string>{"all"};
+  if (all && simulated)
+    usage_error("the number of simulated ranks is not known", fmt::format("--layouts all --backend {}", backend->text),
+                fmt::format("name layouts, or search: chorale plan --machine {} --ranks N --search",
+                            simulated_machine(backend->text)));
   const std::vector<std::string> layouts = all ? every_layout(given, launch.size) : words;
   const Setting* const preset = find(given, "preset");
   const std::string model = preset ? preset->text : "this model";
   const std::string question = layouts.size() == 1
                                    ? fmt::format("How fast does {} train {}?", layouts[0], model)
                                    : fmt::format("Which of {} layouts trains {} fastest?", layouts.size(), model);
-  std::string text = fmt::format("question = {}\nrepetitions = 6\n", quoted_toml(question));
+  std::string text = fmt::format("question = {}\nrepetitions = {}\n", quoted_toml(question), simulated ? 1 : 6);
   for (const std::string& word : layouts) {
-    SuiteRun run{.name = word, .command = "train", .ranks = ranks_of(word, launch), .settings = settings};
+    SuiteRun run{.name = word, .command = "train", .ranks = ranks_of(word, launch, simulated), .settings = settings};
     run.settings.push_back({"layout", word, "--layouts", Source::command_line});
     require_sound(run, parent);
     text += "\n[[runs]]\n";

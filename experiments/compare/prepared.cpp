@@ -53,12 +53,13 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
     }
   });
   const bool together = mistakes.size() == before;
-  if (run.ranks > launch.size)
-    mistakes.push_back({run.line, fmt::format("needs {} ranks, {} were started: {}", run.ranks, launch.size,
-                                              command_on(run.ranks, "compare " + suite.file.string()))});
+  const int processes = run.processes(launch.size);
+  if (processes > launch.size)
+    mistakes.push_back({run.line, fmt::format("needs {} ranks, {} were started: {}", processes, launch.size,
+                                              command_on(processes, "compare " + suite.file.string()))});
   if (!together) return false;
   collect(run.line, run.name + ": ", [&] {
-    const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
+    const auto made = prepare(run, parent, "", {.launcher = "compare", .size = processes});
     const Option* steps = made->options.find("train-iters");
     if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
       mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step after a warm-up of {}", run.name,
@@ -96,7 +97,7 @@ std::vector<std::vector<std::string>> varied_values(const Suite& suite, const La
     auto& row = values.emplace_back();
     for (const std::string& name : suite.varied) {
       const Option* option = made->options.find(name);
-      row.push_back(name == "ranks" ? std::to_string(run.ranks ? run.ranks : launch.size) : option ? option->text : "");
+      row.push_back(name == "ranks" ? std::to_string(run.processes(launch.size)) : option ? option->text : "");
     }
   }
   return values;

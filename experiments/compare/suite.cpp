@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "experiments/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
@@ -162,6 +163,12 @@ class SuiteReader {
 };
 
 }  // namespace
+
+int SuiteRun::processes(int started) const {
+  const auto simulates = [](const Setting& s) { return s.key == "backend" && !simulated_machine(s.text).empty(); };
+  if (std::ranges::any_of(settings, simulates)) return 1;
+  return ranks ? ranks : started;
+}
 
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked) {
   std::sort(mistakes.begin(), mistakes.end());

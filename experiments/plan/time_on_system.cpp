@@ -85,6 +85,10 @@ std::string shares_in_words(const PredictedStep& step) {
 
 }  // namespace
 
+Shares shares_of(const PredictedStep& step, std::size_t rank_class) {
+  return shares_of(step.step.classes[rank_class], axes_of(step.step));
+}
+
 Shares mean_shares(const PredictedStep& step) {
   const std::set<std::string> axes = axes_of(step.step);
   Shares mean;

@@ -12,6 +12,7 @@ namespace chorale::plan {
 // The mean seconds of a rank, by what they are spent on. They add up to the step, but for what ranks wait at its end.
 using Shares = std::vector<std::pair<std::string, double>>;
 Shares mean_shares(const PredictedStep& step);
+Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; all have the same kinds
 
 // Where the time goes, by stage, and the step's cost; with the time, GPU-hours and energy of a whole training if its tokens
 // are given.

@@ -61,6 +61,8 @@ struct Run {
   Group group(const std::string& name) const;                      // "train"
   std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
   std::int64_t ranks() const;
+  // In virtual time, on a machine that was not there: the same input always gives the same numbers.
+  bool simulated() const { return has("simulated"); }
   std::string setting(const std::string& key) const;  // "" if it is not set
 };
 

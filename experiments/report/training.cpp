@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "experiments/statistics.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {
@@ -14,6 +15,12 @@ double sum_of(const std::vector<double>& values) { return std::accumulate(values
 double last_of(const std::vector<double>& values) { return values.empty() ? absent : values.back(); }
 
 }  // namespace
+
+std::vector<std::string> labels(const Group& group, const std::string& dimension) {
+  std::vector<std::string> words = group.words(dimension);
+  for (std::string& word : words) word = replace_all(word, '_', ' ');
+  return words;
+}
 
 std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns) {
   std::vector<std::vector<double>> rows;
@@ -35,6 +42,7 @@ MemoryUse memory_of(const Run& run) {
   if (each > 0 && peak.size() >= each)
     use.peak = in_rows({peak.end() - static_cast<std::ptrdiff_t>(each), peak.end()}, categories);
   use.planned = in_rows(group.numbers("planned"), categories);
+  use.stages = labels(group, "stage");
   return use;
 }
 
@@ -55,6 +63,10 @@ double least_unfragmented(const Run& run) {
 }
 
 double bytes_per_step(const Run& run) {
+  if (run.simulated()) {
+    const std::vector<double> sent = run.group("simulated").numbers("sent");
+    return sent.empty() ? absent : sum_of(sent);
+  }
   const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
   std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records do not have it
   if (std::isnan(held_out_loss(run))) evaluations.assign(sent.size(), 0);               // the run made no evaluation

@@ -18,10 +18,12 @@ double predicted_step_time(const Run& run);  // seconds, predicted by the machin
 // none.
 double least_unfragmented(const Run& run);
 
-// By rank and category: the peak bytes, and the planned bytes (empty without a plan).
+// By rank and category: the peak bytes, and the planned bytes (empty without a plan). A simulated run has only planned
+// bytes, by stage.
 struct MemoryUse {
   std::vector<std::string> categories;
   std::vector<std::vector<double>> peak, planned;
+  std::vector<std::string> stages = {};  // of a simulated run
 };
 MemoryUse memory_of(const Run& run);
 
@@ -32,6 +34,9 @@ struct StepParts {
   std::vector<std::vector<double>> seconds;
 };
 StepParts step_parts(const Run& run);
+
+// The labels of a dimension, with blanks again.
+std::vector<std::string> labels(const Group& group, const std::string& dimension);
 
 // Splits row-major values into rows of `columns` values.
 std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns);

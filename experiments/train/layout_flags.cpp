@@ -7,6 +7,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/advice.hpp"
+#include "experiments/simulated.hpp"
 #include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -135,7 +136,9 @@ void LayoutFlags::declare_layout(Options& o) {
       .alias("num-virtual-stages-per-pipeline-rank")
       .only_where("a pipeline", pipeline);
   declare_order(o, order_);
-  o.add("backend", backend_, "transport of messages, for all axes or per axis: tp=shm,dp=ucx")
+  o.add("backend", backend_,
+        std::string("transport of messages, for all axes or per axis: tp=shm,dp=ucx") +
+            (takes_simulated_ ? "; simulated:NAME: one step in virtual time on a machine of docs/machines.md" : ""))
       .suggest(with_auto(backend_names()));
   o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")
       .suggest(algorithm_names());
@@ -283,6 +286,10 @@ Layout LayoutFlags::with_shards(Layout layout) const {
                               sizes_[row]),
                   "give one of the two");
   return layout;
+}
+
+std::string LayoutFlags::simulated() const {
+  return takes_simulated_ && backend_.size() == 1 ? simulated_machine(backend_[0]) : "";
 }
 
 Layout LayoutFlags::layout(std::int64_t world) const { return with_shards(inferred(asked(), world)); }

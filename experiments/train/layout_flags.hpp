@@ -33,12 +33,15 @@ class LayoutFlags {
   void declare(Options& options);
   void declare_layout(Options& options);  // declares only the options that set the layout
   void take_all() { takes_all_ = true; }  // lets --layout accept "all"; call it before declare
+  // Lets --backend name a machine to simulate, as "simulated:NAME"; call it before declare. simulated() is NAME, or "".
+  void take_simulated() { takes_simulated_ = true; }
+  std::string simulated() const;
   bool all() const { return takes_all_ && word_ == "all"; }
   const ContextOptions& context() const { return context_; }
   bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
   Layout asked() const;                     // the layout as given; a size of 0 is still to be inferred
   Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal
-  ByAxis backends() const { return backends_by_axis(backend_); }
+  ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
   ParallelChoice choice(LayoutLimits limits) const;  // the same; error messages name layouts within these limits
@@ -53,7 +56,7 @@ class LayoutFlags {
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
   std::array<std::int64_t, most_axes> sizes_{};         // by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each 0: from the layout word
-  bool takes_all_ = false;
+  bool takes_all_ = false, takes_simulated_ = false;
   std::string dispatch_ = "plain", combine_ = "overlapped";
   ContextOptions context_;
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false, contiguous_memory_ = false;

@@ -257,7 +257,7 @@ class Executor {
   }
   void share_links() {
     const NetworkLinks& network = e_.system.network;
-    share(flows_, network.adapters * network.adapter, 2 * e_.ranks.hosts);
+    share(flows_, std::vector<double>(2 * at(e_.ranks.hosts), network.adapters * network.adapter));
   }
 
   const Execution& e_;

@@ -6,10 +6,10 @@
 
 namespace chorale {
 
-void share(std::vector<LinkFlow>& flows, double capacity, int links) {
+void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities) {
   // By link: connections whose rate is not yet known, and numbers of connections by their rate. Integers are added, so the
   // order of the flows changes no bit.
-  std::vector<std::int64_t> open(static_cast<std::size_t>(links));
+  std::vector<std::int64_t> open(capacities.size());
   std::vector<std::map<double, std::int64_t>> settled(open.size());
   std::vector<LinkFlow*> rest;
   for (LinkFlow& flow : flows) {
@@ -19,7 +19,7 @@ void share(std::vector<LinkFlow>& flows, double capacity, int links) {
   const auto room = [&](std::size_t link) {  // of each open connection
     double used = 0;
     for (const auto& [rate, connections] : settled[link]) used += rate * static_cast<double>(connections);
-    return open[link] > 0 ? std::max(0.0, capacity - used) / static_cast<double>(open[link])
+    return open[link] > 0 ? std::max(0.0, capacities[link] - used) / static_cast<double>(open[link])
                           : std::numeric_limits<double>::infinity();
   };
   while (!rest.empty()) {

@@ -24,7 +24,7 @@ struct LinkFlow {
   double rate = 0;   // B/s of a connection
 };
 
-// Sets the rates of all flows. `capacity`: of every link, in B/s.
-void share(std::vector<LinkFlow>& flows, double capacity, int links);
+// Sets the rates of all flows. `capacities`: by link, in B/s.
+void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities);
 
 }  // namespace chorale

@@ -154,22 +154,25 @@ const StageCost::Part& StageCost::of(const PipelineAction& action, std::int64_t 
   misuse("a pass was not recorded", std::source_location::current());
 }
 
+double crossing_rate(const System& system, int on_host, int groups_on_host, bool is_message) {
+  const NetworkLinks& net = system.network;
+  require(net.adapters > 0, "a call crosses hosts, but the machine file has no network");
+  const bool whole_host = on_host == system.host.accelerators;
+  double rate = net.adapter * std::max(1.0, net.adapters * on_host / system.host.accelerators);
+  if (net.group_adapters > 0 && on_host > 1 && !whole_host) rate = net.adapter * net.group_adapters / groups_on_host;
+  if (is_message) return rate;
+  if (system.software.call_adapters > 0) rate = std::min(rate, net.adapter * system.software.call_adapters);
+  return rate * net.collective;
+}
+
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host) {
   const CallVolume& volume = call.volume;
-  const NetworkLinks& net = system.network;
   const double sent = static_cast<double>(volume.sent), crossing = static_cast<double>(volume.host_crossing);
   CallTime time{.latency = static_cast<double>(volume.messages) * system.host.latency, .moves = sent / system.host.link};
   if (crossing == 0) return time;
-  require(net.adapters > 0, "a call crosses hosts, but the machine file has no network");
-  time.latency = static_cast<double>(volume.messages) * net.latency;
+  time.latency = static_cast<double>(volume.messages) * system.network.latency;
   time.crossing = crossing;
-  const bool whole_host = volume.on_host == system.host.accelerators;
-  double rate = net.adapter * std::max(1.0, net.adapters * volume.on_host / system.host.accelerators);
-  if (net.group_adapters > 0 && volume.on_host > 1 && !whole_host) rate = net.adapter * net.group_adapters / groups_on_host;
-  if (system.software.call_adapters > 0 && !is_message(call))
-    rate = std::min(rate, net.adapter * system.software.call_adapters);
-  if (!is_message(call)) rate *= net.collective;
-  time.moves = std::max(time.moves, crossing / rate);
+  time.moves = std::max(time.moves, crossing / crossing_rate(system, volume.on_host, groups_on_host, is_message(call)));
   return time;
 }
 

@@ -48,6 +48,8 @@ struct CallTime {
   double crossing = 0;  // bytes that one connection of this call sends to another host
   double total() const { return latency + moves; }
 };
+// B/s at which the ranks of a group on a host send to other hosts together.
+double crossing_rate(const System& system, int on_host, int groups_on_host, bool is_message);
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host);
 
 }  // namespace chorale

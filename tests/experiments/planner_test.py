@@ -3,9 +3,9 @@ import csv
 import json
 import os
 import re
-import tempfile
 import unittest
 
+from in_folder import InFolder
 from programs import chorale, start
 
 published = "experiments/published"
@@ -17,25 +17,7 @@ def read(path):
         return file.read()
 
 
-class Planner(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
-
-    def run_it(self, *words):
-        result = start([chorale, *words], XDG_CACHE_HOME=self.folder)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
-    def refused(self, *words, says):
-        result = start([chorale, *words], XDG_CACHE_HOME=self.folder)
-        self.assertEqual(result.returncode, 2, result.stdout)
-        lines = result.stderr.splitlines()
-        self.assertTrue(lines[-3].startswith("error: "), result.stderr)  # before it, progress
-        for part in says:
-            self.assertIn(part, result.stderr)
-
+class Planner(InFolder):
     def write(self, name, text):
         path = os.path.join(self.folder, name)
         with open(path, "w") as file:

@@ -25,6 +25,10 @@ BarChart chart_of(const ByRank& kind, const std::string& title, const std::strin
 
 }  // namespace
 
+std::string RunByRank::name_of(std::size_t rank) const {
+  return rank < names.size() ? names[rank] : fmt::format("rank {}", rank);
+}
+
 double total(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
 std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks) {
@@ -57,9 +61,9 @@ std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& 
     chosen = {*least, *most};
   }
   for (const RunByRank* run : chosen) {
-    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), "rank");
+    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), run->names.empty() ? "rank" : "stage");
     for (std::size_t rank = 0; rank < run->parts.size(); ++rank)
-      add_bars(chart, kind, fmt::format("rank {}", rank), run->parts[rank],
+      add_bars(chart, kind, run->name_of(rank), run->parts[rank],
                rank < run->predicted.size() ? run->predicted[rank] : std::vector<double>{});
     charts.push_back(draw(chart));
   }

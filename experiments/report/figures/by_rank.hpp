@@ -13,6 +13,8 @@ struct RunByRank {
   std::string label;
   std::vector<std::vector<double>> parts;      // the lengths of the bar's parts, by rank
   std::vector<std::vector<double>> predicted;  // the predicted lengths, by rank; empty without a prediction
+  std::vector<std::string> names = {};         // of the bars; empty: "rank 0" …
+  std::string name_of(std::size_t rank) const;
 };
 
 struct ByRank {

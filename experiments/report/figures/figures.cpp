@@ -5,6 +5,7 @@ namespace chorale::report {
 std::optional<Figure> layouts(const RecordSet& records);
 std::optional<Figure> loss(const RecordSet& records);
 std::optional<Figure> step_time(const RecordSet& records);
+std::optional<Figure> cost(const RecordSet& records);
 std::optional<Figure> pipeline(const RecordSet& records);
 std::optional<Figure> scaling(const RecordSet& records);
 std::optional<Figure> memory(const RecordSet& records);
@@ -19,6 +20,7 @@ const std::vector<FigureRow>& all_figures() {
       {"layouts", "The runs side by side", "training steps", layouts},
       {"loss", "Loss", "training steps", loss},
       {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},
+      {"cost", "What a simulated step is spent on", "a run in virtual time", cost},
       {"pipeline", "The pipeline, measured and ideal", "a training run with several pipeline stages", pipeline},
       {"scaling", "Speed on more ranks", "runs on different numbers of ranks", scaling},
       {"memory", "Memory per rank", "the bytes that ranks held, by category", memory},

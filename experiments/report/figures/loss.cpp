@@ -55,7 +55,8 @@ Line line_of(const std::string& name, std::vector<Point> points, std::size_t num
 std::optional<Figure> loss(const RecordSet& records) {
   std::vector<Curve> curves;
   for (const auto& same : records.labelled("train"))
-    if (Curve curve = curve_of(*same.front()); !curve.points.empty()) curves.push_back(std::move(curve));
+    if (Curve curve = curve_of(*same.front()); !same.front()->simulated() && !curve.points.empty())
+      curves.push_back(std::move(curve));
   if (curves.empty()) return {};
   const auto one_rank =
       std::find_if(curves.begin(), curves.end(), [](const Curve& curve) { return curve.run->ranks() == 1; });

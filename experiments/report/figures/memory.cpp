@@ -1,5 +1,6 @@
-// The peak bytes of every rank by memory category, above the planned bytes. Categories peak at different times, so a bar
-// (the sum of the peaks) is an upper bound of what the rank held at once.
+// The peak bytes of every rank by memory category, above the planned bytes; of a simulated run, the planned bytes by
+// stage. Categories peak at different times, so a bar (the sum of the peaks) is an upper bound of what the rank held at
+// once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +16,14 @@ std::optional<Figure> memory(const RecordSet& records) {
   std::vector<RunByRank> runs;
   std::vector<std::string> categories;
   double unfragmented = absent;
+  bool simulated = true;
   for (const auto& same : records.labelled("memory")) {
-    const MemoryUse use = memory_of(*same.front());
+    MemoryUse use = memory_of(*same.front());
+    if (same.front()->simulated()) std::swap(use.peak, use.planned);
     if (use.peak.empty() || (!categories.empty() && use.categories != categories)) continue;
     categories = use.categories;
-    runs.push_back({same.front()->label, use.peak, use.planned});
+    runs.push_back({same.front()->label, use.peak, use.planned, use.stages});
+    simulated &= same.front()->simulated();
     unfragmented = std::fmin(unfragmented, least_unfragmented(*same.front()));
   }
   if (runs.empty()) return {};
@@ -33,7 +37,7 @@ std::optional<Figure> memory(const RecordSet& records) {
         const bool has_plan = rank < run.predicted.size();
         const double peak = run.parts[rank][c], plan = has_plan ? run.predicted[rank][c] : absent;
         figure.numbers.add(
-            {run.label, fmt::format("{}", rank), categories[c], quantity(peak, Unit::bytes), quantity(plan, Unit::bytes)});
+            {run.label, run.name_of(rank), categories[c], quantity(peak, Unit::bytes), quantity(plan, Unit::bytes)});
         planned = planned || has_plan;
         if (has_plan && std::max(peak, plan) > 0)
           furthest = std::max(furthest, std::abs(peak - plan) / total(run.parts[rank]));
@@ -41,10 +45,11 @@ std::optional<Figure> memory(const RecordSet& records) {
   const auto need = [](const RunByRank& run) { return total(largest_rank(run.parts)); };
   const auto [least, most] = std::minmax_element(runs.begin(), runs.end(),
                                                  [&](const RunByRank& a, const RunByRank& b) { return need(a) < need(b); });
+  const char* const fullest = simulated ? "As planned, the fullest" : "The fullest";
   figure.finding =
       runs.size() == 1
-          ? fmt::format("The fullest rank of {} needs {}", most->label, quantity(need(*most), Unit::bytes))
-          : fmt::format("The fullest rank needs {} under {} and {} under {}", quantity(need(*least), Unit::bytes),
+          ? fmt::format("{} rank of {} needs {}", fullest, most->label, quantity(need(*most), Unit::bytes))
+          : fmt::format("{} rank needs {} under {} and {} under {}", fullest, quantity(need(*least), Unit::bytes),
                         least->label, quantity(need(*most), Unit::bytes), most->label);
   if (planned)
     figure.finding +=

@@ -1,5 +1,6 @@
-// The last step of a pipeline as measured, above its ideal. In the ideal, each stage has the same order of passes, every
-// pass takes the mean time of its kind, and messages take no time. A stage then waits only if that order requires it.
+// The last step of a pipeline as measured, or as simulated on another machine, above its ideal. In the ideal, each stage
+// has the same order of passes, every pass takes the mean time of its kind, and messages take no time. A stage then waits
+// only if that order requires it.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -97,7 +98,9 @@ std::optional<Figure> pipeline(const RecordSet& records) {
           label, ratio, 100 * measured.bubble(), 100 * ideal.bubble());
     }
     if (figure.charts.size() < most_drawn)
-      figure.charts.push_back(draw_svg({{"measured", measured, " s"}, {"ideal", ideal, " s"}}, label + ": the last step"));
+      figure.charts.push_back(
+          draw_svg({{same.front()->simulated() ? "simulated" : "measured", measured, " s"}, {"ideal", ideal, " s"}},
+                   label + ": the last step"));
   }
   if (figure.charts.empty()) return {};
   return figure;

@@ -9,7 +9,7 @@ namespace {
 LinkFlow flow(double limit, std::vector<LinkUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
 
 std::vector<double> rates(std::vector<LinkFlow> flows, double capacity, int links) {
-  share(flows, capacity, links);
+  share(flows, std::vector<double>(static_cast<std::size_t>(links), capacity));
   std::vector<double> all;
   for (const LinkFlow& one : flows) all.push_back(one.rate);
   return all;
@@ -20,6 +20,13 @@ std::vector<double> rates(std::vector<LinkFlow> flows, double capacity, int link
 TEST_CASE("connections that want little leave their share to the others") {
   CHECK(rates({flow(20, {{0, 1}}), flow(50, {{0, 1}}), flow(50, {{0, 1}})}, 100, 1) == std::vector<double>{20, 40, 40});
   CHECK(rates({flow(20, {{0, 1}}), flow(50, {{0, 1}})}, 100, 1) == std::vector<double>{20, 50});
+}
+
+TEST_CASE("links may have different capacities") {
+  std::vector<LinkFlow> flows{flow(1e9, {{0, 1}, {1, 1}}), flow(1e9, {{1, 1}})};
+  share(flows, {10, 90});
+  CHECK(flows[0].rate == 10);
+  CHECK(flows[1].rate == 80);
 }
 
 TEST_CASE("a connection over two links gets what the fuller one leaves") {

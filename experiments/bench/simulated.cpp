@@ -1,0 +1,109 @@
+#include "experiments/bench/simulated.hpp"
+
+#include <fmt/format.h>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/decision.hpp"
+#include "collectives/forecast/forecast.hpp"
+#include "experiments/machine_named.hpp"
+#include "experiments/simulated.hpp"
+#include "parallel/forecast/prices.hpp"
+#include "parallel/planner/call_time.hpp"
+#include "parallel/planner/stage_cost.hpp"
+#include "parallel/planner/step.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+
+namespace chorale::bench {
+namespace {
+
+constexpr int most_ranks = 256;
+
+class Simulation {
+ public:
+  Simulation(const Sweep& sweep, const std::string& backend)
+      : sweep_(sweep), machine_(machine_named(simulated_machine(backend))) {
+    const int most = machine_.system ? most_ranks : forecast::most_ranks;
+    if (sweep.threads > most)
+      usage_error("too many ranks to simulate", fmt::format("{} ranks on {}", sweep.threads, backend),
+                  fmt::format("take at most --ranks {}; chorale plan predicts steps on more", most));
+    if (!machine_.system) priced_ = priced_backend(machine_, backend);
+    stage_ = {.backend = backend,
+              .ranks = sweep.threads,
+              .has_native = std::vector<bool>(std::size(collective_names)),
+              .hosts = sweep.wanted.hosts,
+              .sums = false};
+    if (!machine_.system || !stage_.hosts.empty()) return;
+    stage_.hosts = hosts_of(*machine_.system, sweep.threads);
+    if (stage_.hosts.back() == 0) stage_.hosts.clear();
+    if (!stage_.hosts.empty() && machine_.system->network.adapters == 0)
+      usage_error("the machine has no network between hosts",
+                  fmt::format("{} ranks, {} accelerators on a host", sweep.threads, machine_.system->host.accelerators),
+                  "add [network] to its file (docs/machines.md), or take fewer ranks");
+  }
+
+  Outcome run(Clock& clock) {
+    const Grid grid = make_grid(sweep_.wanted, stage_);
+    for (const std::string& line : grid.skipped) fmt::print(stderr, "skipped: {}\n", line);
+    Outcome outcome{{}, std::ssize(grid.cases)};
+    Progress progress("bench " + stage_.backend, outcome.rows, clock, Progress::screen_of(stderr));
+    for (const Case& row : grid.cases) {
+      progress.update(std::ssize(outcome.series),
+                      fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+      outcome.series.push_back(series_of(row));
+    }
+    return outcome;
+  }
+
+ private:
+  Series series_of(const Case& row) const {
+    std::optional<Series> best;
+    for (const Algorithm& algorithm : all_algorithms()) {
+      if (algorithm.what != row.what || (row.algorithm != "auto" && row.algorithm != algorithm.name)) continue;
+      if (!fits(algorithm, row.problem())) continue;
+      Series series = timed(row, algorithm);
+      if (!best || series.slowest[0] < best->slowest[0]) best = std::move(series);
+    }
+    require(best.has_value(), "no algorithm fits {}", name_of(row.what));
+    return *best;
+  }
+
+  // Exact for rings without latency, or within a host. Across hosts it counts every message with the latency between hosts.
+  double closed_form_of(const Case& row, const Algorithm& ring) const {
+    const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), row.dtype, 0);
+    return time_of_call({.volume = volume}, *machine_.system, 1).total();
+  }
+
+  Series timed(const Case& row, const Algorithm& algorithm) const {
+    const std::int64_t each = size_of(row.dtype);
+    const Plan plan{
+        .algorithm = &algorithm, .problem = row.problem(), .dtype = row.dtype, .op = row.op, .chunks = row.chunks};
+    const std::vector<Schedule> ranks = schedules_of(plan);
+    Series series{.row = row, .choice = {.algorithm = algorithm.name, .chunks = row.chunks}, .bytes_sent = 0};
+    double seconds = 0;
+    if (machine_.system) {
+      seconds = seconds_of_call(ranks, each, *machine_.system);
+      if (algorithm.name == std::string("ring")) series.closed_form = closed_form_of(row, algorithm);
+    } else {
+      seconds = forecast::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, each, stage_.hosts,
+                                  forecast::slowness(machine_, row.dtype))
+                    .value_or(-1);
+    }
+    series.times = {{seconds}}, series.slowest = {seconds};
+    for (const Schedule& schedule : ranks) series.bytes_sent += static_cast<double>(schedule.elements_sent() * each);
+    return series;
+  }
+
+  const Sweep& sweep_;
+  Machine machine_;
+  std::string priced_;  // the backend whose prices count, without accelerators
+  Stage stage_;
+};
+
+}  // namespace
+
+Outcome simulate(const Sweep& sweep, const std::string& backend, Clock& clock) {
+  return Simulation(sweep, backend).run(clock);
+}
+
+}  // namespace chorale::bench

@@ -1,0 +1,17 @@
+// `bench --backend simulated:NAME`: the rows of a benchmark in virtual time, on one process. Nothing is sent, so no
+// result is checked, and every repetition would take the same time.
+//
+//   machine of accelerators     message by message, on shared links (parallel/planner/call_time.hpp), up to 256 ranks.
+//                               Beside a ring stands the closed form by which a plan times the calls of a step
+//   calibrated machine file     by its prices (collectives/forecast/forecast.hpp), up to 63 ranks
+//
+// `auto` is the algorithm that takes the least time.
+#pragma once
+#include "experiments/bench/sweep.hpp"
+
+namespace chorale::bench {
+
+// A usage error if there are too many ranks, or no network between hosts.
+Outcome simulate(const Sweep& sweep, const std::string& backend, Clock& clock);
+
+}  // namespace chorale::bench

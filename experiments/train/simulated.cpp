@@ -1,0 +1,185 @@
+#include "experiments/train/simulated.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "experiments/machine_named.hpp"
+#include "experiments/plan/time_on_system.hpp"
+#include "experiments/run_record.hpp"
+#include "experiments/simulated.hpp"
+#include "experiments/train/forecast.hpp"
+#include "experiments/train/gantt.hpp"
+#include "experiments/train/records.hpp"
+#include "parallel/assemble.hpp"
+#include "parallel/forecast/step.hpp"
+#include "parallel/planner/step.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::train {
+namespace {
+
+// On what the ranks of each class spend the time of a step. Classes of a machine file without accelerators are single ranks.
+struct Simulated {
+  double seconds = 0, peak_flops = 0;  // flops per second of all ranks; 0: unknown
+  std::vector<std::string> classes;    // "stage 0"
+  std::vector<double> ranks;           // of each class
+  std::vector<std::string> kinds;      // "products", "wait: dp" …
+  std::vector<double> spent;           // seconds, by class and kind
+  std::vector<double> sent;            // bytes of all ranks of each class; empty: unknown
+  PipelineTimeline timeline = {};
+  std::string words;
+
+  double mean_of(const std::function<bool(const std::string&)>& counts) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < spent.size(); ++i)
+      if (counts(kinds[i % kinds.size()])) sum += ranks[i / kinds.size()] * spent[i];
+    return sum / std::accumulate(ranks.begin(), ranks.end(), 0.0);
+  }
+};
+
+Simulated on_accelerators(const PlanRequest& request, const System& system) {
+  const PredictedStep step = predict_step({.plan = request, .system = system});
+  Simulated s{.seconds = step.seconds, .peak_flops = step.peak_flops, .timeline = step.step.timeline};
+  for (std::size_t c = 0; c < step.ranks.classes.size(); ++c) {
+    const RankClass& ranks = step.ranks.classes[c];
+    s.classes.push_back(fmt::format("stage {}", stage_of(request.layout, ranks.rank)));
+    s.ranks.push_back(static_cast<double>(ranks.ranks));
+    s.sent.push_back(s.ranks.back() * static_cast<double>(step.step.classes[c].sent));
+    for (const auto& [kind, seconds] : plan::shares_of(step, c)) {
+      if (c == 0) s.kinds.push_back(kind);
+      s.spent.push_back(seconds);
+    }
+  }
+  s.words = fmt::format("on {} a step takes {}, MFU {:.1f} %", system.accelerator.name, human_seconds(s.seconds),
+                        100 * step.mfu());
+  return s;
+}
+
+Simulated by_prices(const PlanRequest& request, const std::string& name) {
+  const StepForecast forecast = forecast_step(request);
+  if (!forecast)
+    usage_error("the step cannot be simulated", fmt::format("{}: {}", name, forecast.why_not),
+                "take a machine of docs/machines.md, or calibrate: mpirun -np 2 chorale tune all --calibrate");
+  Simulated s{.seconds = forecast.time.seconds, .kinds = {"computes", "waits"}};
+  for (std::size_t rank = 0; rank < forecast.time.computes.size(); ++rank) {
+    s.classes.push_back(fmt::format("rank {}", rank)), s.ranks.push_back(1);
+    s.spent.push_back(forecast.time.computes[rank]), s.spent.push_back(s.seconds - forecast.time.computes[rank]);
+  }
+  s.words = in_words(forecast.time);
+  return s;
+}
+
+void write_step(Recorder& recorder, const Simulated& s, const TrainingOptions& o, std::int64_t peak) {
+  const auto waits = [](const std::string& kind) { return kind.starts_with("wait") || kind == "tp calls"; };
+  const auto stages = [](const std::string& kind) { return kind == "wait: pp"; };
+  const std::int64_t tokens = o.global_batch * o.shape.sequence;
+  const double rate = static_cast<double>(tokens) / s.seconds;
+  Table& table = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
+  recorder.append(table, TrainRow{.step = 1,
+                                  .time = s.seconds,
+                                  .loss = NAN,
+                                  .lr = NAN,
+                                  .grad_norm = NAN,
+                                  .step_time = s.seconds,
+                                  .tokens = tokens,
+                                  .tokens_per_s = rate,
+                                  .mfu = s.peak_flops > 0 ? rate * o.shape.flops_per_token() / s.peak_flops : NAN,
+                                  .comm_share = (s.mean_of(waits) - s.mean_of(stages)) / s.seconds,
+                                  .bubble_share = s.mean_of(stages) / s.seconds,
+                                  .peak_bytes = peak});
+}
+
+// Labels in records have no blanks.
+std::vector<std::string> as_labels(std::vector<std::string> words) {
+  for (std::string& word : words) word = replace_all(word, ' ', '_');
+  return words;
+}
+
+void write_spending(Recorder& recorder, const Simulated& s) {
+  recorder.dimension({.name = "class", .labels = as_labels(s.classes)}, "simulated");
+  recorder.dimension({.name = "kind", .labels = as_labels(s.kinds)}, "simulated");
+  recorder.numbers("simulated", "ranks", {"class"}, s.ranks, "1", "ranks of the class, which behave alike");
+  recorder.numbers("simulated", "seconds", {"class", "kind"}, s.spent, "s",
+                   "time of a rank in a step, by what it is spent on");
+  if (!s.sent.empty())
+    recorder.numbers("simulated", "sent", {"class"}, s.sent, "byte", "bytes that all ranks of the class send in a step");
+}
+
+void write_memory(Recorder& recorder, const std::vector<RankPlan>& stages) {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> planned;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    names.push_back(fmt::format("stage {}", stage));
+    planned.insert(planned.end(), stages[stage].peak.begin(), stages[stage].peak.end());
+  }
+  recorder.dimension({.name = "stage", .labels = as_labels(names)}, "memory");
+  recorder.dimension({.name = "category", .labels = {std::begin(category_names), std::end(category_names)}}, "memory");
+  recorder.numbers("memory", "planned", {"stage", "category"}, planned, "byte", "planned peak of a stage's fullest rank");
+}
+
+void write_pipeline(Recorder& recorder, const PipelineTimeline& timeline, const Layout& layout) {
+  if (timeline.events.empty()) return;
+  Table& table = recorder.table<PipelineRow>({.group = "pipeline", .rows = "event"});
+  for (const PipelineEvent& event : timeline.events)
+    recorder.append(
+        table, PipelineRow{rank_of_stage(layout, event.stage), event.stage, event.action.micro_batch, event.action.chunk,
+                           static_cast<std::uint8_t>(event.action.kind), event.begins, event.ends});
+}
+
+}  // namespace
+
+SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, const OptionsOf& options_of)
+    : name_(layout_flags.simulated()), machine_(machine_named(name_)) {
+  Layout least = layout_flags.asked();
+  for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
+  const auto [layout, backends, algorithms] = layout_flags.choice(flags.limits(least.ranks()));
+  TrainingOptions options = options_of(layout);
+  options.memory_limit = 0;
+  require_fits(layout, flags.limits(options, layout.ranks()));
+  chorale::check(options, layout);
+  request_ = planned_on(machine_, name_, options, layout, algorithms);
+  if (machine_.system) require_predictable({.plan = request_, .system = *machine_.system});
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
+    stages_.push_back(plan_rank(request_, fullest_rank(options, layout, stage)));
+  if (machine_.system) require_memory();
+}
+
+void SimulatedRun::require_memory() {
+  const auto fullest = std::ranges::max_element(stages_, {}, &RankPlan::peak_bytes);
+  const double memory = machine_.system->accelerator.memory;
+  if (static_cast<double>(fullest->peak_bytes) <= memory) return;
+  throw NoRoom(
+      Exit::usage, fmt::format("the layout {} does not fit into an accelerator", to_string(request_.layout)),
+      fmt::format("stage {} needs {}, {} has {}", fullest - stages_.begin(), human_bytes(fullest->peak_bytes),
+                  machine_.system->accelerator.name, human_bytes(static_cast<std::int64_t>(memory))),
+      fmt::format("layouts that fit: chorale plan --machine {} --ranks {} --search", name_, request_.layout.ranks()));
+}
+
+void SimulatedRun::record(Session& session, const std::string& run_dir) const {
+  const Simulated simulated = machine_.system ? on_accelerators(request_, *machine_.system) : by_prices(request_, name_);
+  RunRecord run = open_run_record(run_dir, session, gather_rank_facts(*session.runtime, session.clock));
+  Recorder& recorder = *run.recorder;
+  recorder.number("jobsize", request_.layout.ranks());
+  recorder.text("/", "simulated_on", machine_.system ? machine_.system->accelerator.name : name_);
+  recorder.text("/", "layout", to_string(request_.layout));
+  if (simulated.peak_flops > 0) recorder.number("peak_flops", static_cast<std::int64_t>(simulated.peak_flops));
+  write_step(recorder, simulated, request_.options, std::ranges::max(stages_, {}, &RankPlan::peak_bytes).peak_bytes);
+  write_spending(recorder, simulated);
+  write_memory(recorder, stages_);
+  if (request_.layout.stages() > 1) write_pipeline(recorder, simulated.timeline, request_.layout);
+  run.log.info("simulated: {}, {} ranks: {}", to_string(request_.layout), request_.layout.ranks(), simulated.words);
+  recorder.finish("ok");
+  run.log.info("recorded in {}", recorder.file().string());
+}
+
+void refuse_simulated(const std::string& name, int ranks) {
+  usage_error("a simulated run is planned by one process, and trains nothing",
+              fmt::format("--backend simulated:{}, {} rank{} started", name, ranks, ranks > 1 ? "s" : ""),
+              "start it without mpirun, and without --device, --load, --load-hf and --trace-steps");
+}
+
+}  // namespace chorale::train

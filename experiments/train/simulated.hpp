@@ -1,0 +1,34 @@
+// `train --backend simulated:NAME`: one step of a run in virtual time, on one process. The record has the tables of a real
+// run, so that `compare` and `report` show simulated runs like others: /train with the step's time, /pipeline with the
+// passes of the stages, /memory with the planned bytes. /simulated says on what each stage spends its time.
+//
+//   machine of accelerators       the planner's executor (parallel/planner/step.hpp)
+//   calibrated machine file       the forecast of a step (parallel/forecast/step.hpp), up to 63 ranks
+#pragma once
+#include "experiments/command.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/layout_flags.hpp"
+#include "parallel/plan.hpp"
+#include "src/base/machine_file.hpp"
+
+namespace chorale::train {
+
+class SimulatedRun {
+ public:
+  // A layout without dp has one replica. A usage error if the step cannot be simulated; NoRoom if it needs more memory
+  // than an accelerator has.
+  SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, const OptionsOf& options_of);
+  void record(Session& session, const std::string& run_dir) const;  // on one process
+
+ private:
+  void require_memory();
+  std::string name_;
+  Machine machine_;
+  PlanRequest request_;
+  std::vector<RankPlan> stages_;  // the plan of each stage's fullest rank
+};
+
+// The usage error for options that only a real run has.
+[[noreturn]] void refuse_simulated(const std::string& name, int ranks);
+
+}  // namespace chorale::train

@@ -1,0 +1,76 @@
+"""`--backend simulated:NAME`: train, compare and bench in virtual time."""
+import csv
+import glob
+import os
+import unittest
+
+from in_folder import InFolder
+
+model = ["--preset", "gpt3-175b", "--dtype", "bf16", "--global-batch-size", "128"]
+layouts = ["dp4.tp8.pp8.sp.z1", "dp8.tp8.pp4.sp.z1.v2.interleaved"]
+
+
+class Simulated(InFolder):
+    def the_record(self):
+        return glob.glob(os.path.join(self.folder, "*", "run.h5"))[0]
+
+    def rows_of(self, *words):
+        return list(csv.DictReader(self.run_it(*words, "--format", "csv").splitlines()))
+
+    def test_a_simulated_run_takes_the_time_that_a_plan_predicts(self):
+        planned = self.rows_of("plan", *model, "--layout", layouts[0], "--machine", "selene")[0]
+        self.run_it("train", *model, "--layout", layouts[0], "--backend", "simulated:selene", "--run-dir", self.folder)
+        text = self.run_it("report", self.the_record(), "--group", "train", "--format", "csv")
+        row = list(csv.DictReader(text.splitlines()))[0]
+        self.assertAlmostEqual(float(row["step_time"]) / float(planned["step_s"]), 1, places=5)
+        self.assertAlmostEqual(float(row["mfu"]), float(planned["mfu"]), places=3)
+
+    def test_simulated_layouts_are_compared_without_repetitions_and_drawn(self):
+        text = self.run_it("compare", *model, "--layouts", ",".join(layouts), "--backend", "simulated:selene",
+                           "--run-dir", self.folder)
+        self.assertRegex(text, r"is the fastest with [\d.]+ tokens/s, [\d.]+ times the slowest, .*, in virtual time")
+        with open(glob.glob(os.path.join(self.folder, "*", "report.html"))[0]) as file:
+            page = file.read()
+        for part in ("What a simulated step is spent on", "Memory per rank", "The pipeline, measured and ideal", "wait: dp",
+                     "stage 7", "simulated"):
+            self.assertIn(part, page)
+
+    def test_more_ranks_of_a_layout_are_a_line_of_the_scaling_figure(self):
+        self.run_it("compare", *model, "--layouts", "dp1.tp8.pp8.sp,dp2.tp8.pp8.sp,dp4.tp8.pp8.sp", "--backend",
+                    "simulated:selene", "--run-dir", self.folder)
+        with open(glob.glob(os.path.join(self.folder, "*", "report.html"))[0]) as file:
+            self.assertIn("Strong scaling", file.read())
+
+    def test_a_ring_in_virtual_time_takes_its_closed_form(self):
+        rows = self.rows_of("bench", "all_reduce", "--backend", "simulated:selene", "--ranks", "8", "--algorithm",
+                            "ring,auto", "--in-place", "no", "-b", "1M", "-e", "64M")
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            if row["algorithm"] == "ring":
+                self.assertAlmostEqual(float(row["time_us"]) / float(row["predicted_us"]), 1, places=3)
+                self.assertEqual(int(float(row["bytes_sent"])), 14 * int(row["bytes"]))
+        by_size = {}
+        for row in rows:
+            by_size.setdefault(row["bytes"], {})[row["algorithm"]] = float(row["time_us"])
+        for times in by_size.values():
+            self.assertLessEqual(times["auto"], times["ring"])
+
+    def test_a_bench_in_virtual_time_is_recorded(self):
+        record = os.path.join(self.folder, "bench.h5")
+        self.run_it("bench", "all_gather", "--backend", "simulated:eos", "--ranks", "8", "--out", record)
+        self.assertIn("simulated", self.run_it("report", record, "--group", "series"))
+
+    def test_mistakes_are_refused_in_three_lines(self):
+        self.refused("train", *model, "--layout", "dp1.tp8", "--backend", "simulated:selene",
+                     says=["does not fit", "--search"])
+        self.refused("train", *model, "--layout", layouts[0], "--backend", "simulated:nowhere", says=["no such machine"])
+        self.refused("train", *model, "--layout", layouts[0], "--backend", "simulated:selene", "--trace-steps", "1",
+                     says=["trains nothing"])
+        self.refused("bench", "all_reduce", "--backend", "simulated:selene", "--ranks", "257", says=["256"])
+        self.refused("bench", "all_reduce", "--backend", "simulated:b200x", says=["no such machine"])
+        self.refused("tune", "all_reduce", "--backend", "simulated:selene", says=["simulated:selene"])
+        self.refused("compare", *model, "--layouts", "all", "--backend", "simulated:selene", says=["--search"])
+
+
+if __name__ == "__main__":
+    unittest.main()
