@@ -15,7 +15,8 @@ std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) 
 
 const Blocks& Estimates::blocks_of(const Found& found) {
   const Layout& l = found.layout;
-  const auto [at, is_new] = known_.try_emplace({l.shards(), l.context_ranks(), l.sequence, found.micro_batch, found.remake});
+  const auto [at, is_new] =
+      known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.remake});
   if (!is_new) return at->second;
   // With experts in every second block, two and four blocks.
   double seconds[2], peak[2], held[2], parameters[2];
@@ -25,14 +26,17 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     const std::int64_t blocks = (static_cast<std::int64_t>(i) + 1) * every;
     StepRequest small = request_.step;
     TrainingOptions& o = small.plan.options;
-    o.shape.layers = blocks, o.micro_batch = o.global_batch = found.micro_batch, o.remake = found.remake;
-    o.memory_limit = 0;
+    const std::int64_t replicas = (l.expert_ranks() + l.context_ranks() - 1) / l.context_ranks();
+    o.shape.layers = blocks, o.micro_batch = found.micro_batch, o.global_batch = replicas * found.micro_batch;
+    o.remake = found.remake, o.memory_limit = 0;
     small.plan.layout = Layout{};
-    small.plan.layout["dp"] = 1, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
-    small.plan.layout.sequence = l.sequence;
+    small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
+    small.plan.layout["ep"] = l.expert_ranks(), small.plan.layout.sequence = l.sequence;
     const RankPlan plan = plan_rank(small.plan, 0);
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
+    for (const auto& [axis, waits] : time.waits)
+      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // the sums of these replicas
     peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
   }
   Blocks& b = at->second;
@@ -41,14 +45,25 @@ const Blocks& Estimates::blocks_of(const Found& found) {
   const double kept[2] = {peak[0] - held[0], peak[1] - held[1]};
   b.block_seconds = of_block(seconds), b.ends_seconds = std::max(0.0, seconds[0] - number * b.block_seconds);
   b.block_parameters = of_block(parameters), b.ends_parameters = parameters[0] - number * b.block_parameters;
+  b.block_experts = experts_of_block(l), b.block_parameters -= b.block_experts;
   b.block_bytes = of_block(kept), b.ends_bytes = std::max(0.0, kept[0] - number * b.block_bytes);
   return b;
 }
 
-double Estimates::bytes_of_states(const Found& found, double parameters) const {
+// Mean over all blocks. A token skips E - k of E experts.
+double Estimates::experts_of_block(const Layout& layout) const {
+  const ModelShape& shape = request_.step.plan.options.shape;
+  const double all = real(shape.experts.count), skipped = all - real(shape.experts.chosen);
+  if (skipped <= 0) return 0;
+  return real(shape.parameters() - shape.active_parameters()) * all / skipped /
+         real(shape.layers * layout.expert_ranks() * layout.shards());
+}
+
+// `shards`: ranks among which ZeRO shards these parameters.
+double Estimates::bytes_of_states(const Found& found, double parameters, double shards) const {
   const TrainingOptions& o = request_.step.plan.options;
   const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
-  const double optimizer = value < 4 && o.masters ? 12 : 8, n = real(found.layout.zero_ranks());
+  const double optimizer = value < 4 && o.masters ? 12 : 8, n = shards;
   const int z = found.layout.zero;
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
@@ -57,21 +72,26 @@ double Estimates::bytes_of_states(const Found& found, double parameters) const {
 double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
   const Layout& l = found.layout;
   const System& s = request_.step.system;
-  const double n = real(l.copies());
-  if (n == 1) return 0;
+  const double copies = real(l.copies()), n = l.zero > 0 ? real(l.zero_ranks()) : copies;
+  if (copies == 1) return 0;
   const TrainingOptions& o = request_.step.plan.options;
   const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
   const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on a host
-  const bool crosses = l.ranks() / l.stages() > s.host.accelerators;
-  const double rate = !crosses ? s.host.link
-                               : std::min(s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators *
-                                                           real(inside) * s.network.collective);
+  const bool crosses = n > real(inside) && l.ranks() / l.stages() > s.host.accelerators;
+  const double among_hosts = std::min(
+      s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators * real(inside) * s.network.collective);
+  const double rate = crosses ? among_hosts : s.host.link;
   const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
   // No bucket has a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.bucket_bytes), 4 * units);
   const double backward = pass / 2;  // what hides sums that begin during the last backward pass
+  // Groups of hybrid shards sum what each rank keeps.
+  const double groups = copies / n, between = 2 * parameters / n * sums * (groups - 1) / groups / among_hosts;
+  if (groups > 1 && l.zero < 2) return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
+  if (groups > 1 && l.zero == 2) return micro_batches * ring(sums, units) + between + ring(value, buckets);
+  if (groups > 1) return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
     case 1: return std::max(0.0, ring(sums, buckets) - backward) + ring(value, buckets);
@@ -98,9 +118,13 @@ void Estimates::estimate(Found& found) {
   const bool splits = l.schedule.starts_with("zb");
   const double bubble = (p - 1) / v * blocks * b.block_seconds * (splits ? 1.0 / 3 : 1);
   const double parameters = blocks * b.block_parameters + b.ends_parameters / (p > 1 ? 2 : 1);
-  found.estimate = bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters, pass);
+  const double experts = blocks * b.block_experts;
+  found.estimate =
+      bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters + experts / real(l.expert_ranks()), pass);
   const double in_flight = std::min(m, p) * (v > 1 ? 1 + (p - 1) / (p * v) : 1);
-  found.bytes = bytes_of_states(found, parameters) + in_flight * blocks * b.block_bytes + b.ends_bytes;
+  const double shards = real(l.zero_ranks()), of_experts = std::max(1.0, shards / real(l.expert_ranks()));
+  found.bytes = bytes_of_states(found, parameters, shards) + bytes_of_states(found, experts, of_experts) +
+                in_flight * blocks * b.block_bytes + b.ends_bytes;
 }
 
 }  // namespace chorale::plan

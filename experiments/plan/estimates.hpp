@@ -13,11 +13,12 @@
 
 namespace chorale::plan {
 
-// The cost of one micro-batch on a rank. It does not depend on dp and pp.
+// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that ep divides ranks of dp.
 struct Blocks {
   double block_seconds = 0, ends_seconds = 0;        // forward and backward
   double block_bytes = 0, ends_bytes = 0;            // of activations
-  double block_parameters = 0, ends_parameters = 0;  // of this rank
+  double block_parameters = 0, ends_parameters = 0;  // of this rank, without experts
+  double block_experts = 0;                          // parameters of this rank's experts
 };
 
 class Estimates {
@@ -26,10 +27,12 @@ class Estimates {
   void estimate(Found& found);  // sets `estimate` and `bytes`
 
  private:
-  using Kind = std::tuple<std::int64_t, std::int64_t, bool, std::int64_t, Remake>;  // t, c, sp, micro-batch, recomputation
+  // t, c, e, sp, micro-batch, recomputation
+  using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, Remake>;
   const Blocks& blocks_of(const Found& found);
+  double experts_of_block(const Layout& layout) const;
   double seconds_of_sums(const Found& found, double parameters, double pass) const;
-  double bytes_of_states(const Found& found, double parameters) const;
+  double bytes_of_states(const Found& found, double parameters, double shards) const;
 
   const SearchRequest& request_;
   std::map<Kind, Blocks> known_;

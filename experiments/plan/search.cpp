@@ -31,8 +31,8 @@ std::vector<std::int64_t> powers(std::int64_t most) {
   return all;
 }
 
-// Divisions of the ranks among tp (within a host), pp, cp and dp, with what goes with each. Without experts' ranks, hybrid
-// shards, and ZeRO-2 and 3 in pipelines, which gather and sum for every micro-batch.
+// Divisions of the ranks among tp (within a host), pp, cp, dp and ep, with what goes with each. ZeRO shards among all
+// replicas, or among those of a host.
 class Space {
  public:
   explicit Space(const SearchRequest& request) : request_(request), options_(request.step.plan.options) {}
@@ -55,12 +55,24 @@ class Space {
       for (const int zero : {0, 1, 2, 3})
         for (const std::int64_t chunks : powers(p > 1 ? options_.shape.layers / p : 1)) {
           layout.sequence = sequence, layout.zero = zero, layout.chunks = chunks;
-          layout.schedule = default_schedule(chunks);
-          const bool useless = (sequence && t == 1) || (zero > 0 && d * c == 1) || (zero >= 2 && p > 1);
-          if (useless || options_.shape.layers % (p * chunks) != 0) continue;
-          batches(layout);
-          if (chunks == 1 && p > 1) layout.schedule = "zb-h1", batches(layout);
+          const bool useless = (sequence && t == 1) || (zero > 0 && d * c == 1);
+          if (!useless && options_.shape.layers % (p * chunks) == 0) shards(layout);
         }
+  }
+  void shards(const Layout& layout) {
+    experts(layout);
+    const std::int64_t host = request_.step.system.host.accelerators / layout.shards(), all = layout.zero_ranks();
+    if (layout.zero > 0 && host > 1 && host < all && all % host == 0 && host % layout.context_ranks() == 0)
+      experts(with_zero_ranks(layout, host));
+  }
+  void experts(Layout layout) {
+    const std::int64_t most = options_.shape.experts.count > 0 ? layout.zero_ranks() : 1;
+    for (const std::int64_t e : divisors(std::max<std::int64_t>(1, options_.shape.experts.count), most)) {
+      layout["ep"] = e;
+      layout.schedule = default_schedule(layout.chunks);
+      batches(layout);
+      if (layout.chunks == 1 && layout.stages() > 1) layout.schedule = "zb-h1", batches(layout);
+    }
   }
   void batches(const Layout& layout) {
     const std::int64_t asked = request_.micro_batch, most = options_.global_batch / layout.replicas();
@@ -214,7 +226,7 @@ void print_search(const SearchRequest& request, const std::string& explained, co
   const SearchResult result = search(request, clock);
   if (result.considered == 0)
     usage_error("the search considers no way that the flags allow",
-                "it divides ranks among tp, pp, cp and dp; ZeRO-2 and 3 without pp, no ep and no rep",
+                "it divides ranks among tp within a host, pp, cp, dp and ep, with powers of 2 for chunks and micro-batches",
                 "give fewer flags for parts of a layout, or plan one layout: --layout");
   if (result.best.empty())
     usage_error("no way to train the model fits",

@@ -1,5 +1,5 @@
-// Searches for the fastest way to train a model on a system of accelerators: divisions of the ranks among tp, pp, cp and dp,
-// with sp, ZeRO stages, chunks, schedules (1f1b, interleaved, zb-h1), micro-batches and recomputation.
+// Searches for the fastest way to train a model on a system of accelerators: divisions of the ranks among tp, pp, cp, dp and
+// ep, with sp, ZeRO stages, hybrid shards, chunks, schedules (1f1b, interleaved, zb-h1), micro-batches and recomputation.
 //
 //   1  estimate   blocks are alike, so two models of one and two blocks tell the time and memory of all (a closed form)
 //   2  prune      what does not fit in memory

@@ -231,11 +231,13 @@ std::vector<std::int32_t> planned_choices(const RoutingRule& rule, std::span<con
 std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,
                                             const RoutingRule& rule, const Leaves& leaves) {
   const std::int64_t each = leaves.count(std::ssize(choices) / rule.chosen);
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(rule.experts * samples * each));
-  for (std::int64_t sample = 0; sample < samples; ++sample)
-    for (std::int64_t i = 0; i < std::ssize(choices); ++i)
-      if (const std::int64_t expert = choices[static_cast<std::size_t>(i)]; expert >= 0)
-        ++counts[static_cast<std::size_t>((expert * samples + sample) * each + leaves.of(i / rule.chosen))];
+  std::vector<std::int64_t> one(static_cast<std::size_t>(rule.experts * each));
+  for (std::int64_t i = 0; i < std::ssize(choices); ++i)
+    if (const std::int64_t expert = choices[static_cast<std::size_t>(i)]; expert >= 0)
+      ++one[static_cast<std::size_t>(expert * each + leaves.of(i / rule.chosen))];
+  std::vector<std::int64_t> counts;
+  for (auto expert = one.begin(); expert != one.end(); expert += each)
+    for (std::int64_t sample = 0; sample < samples; ++sample) counts.insert(counts.end(), expert, expert + each);
   return counts;
 }
 

@@ -156,8 +156,14 @@ class Planner(InFolder):
         self.assertIn("the step", explained)
         self.refused(*words, "--explain", "dp64", says=["--explain names no two layouts"])
         self.refused(*words, "--memory-limit", "1G", says=["no way to train the model fits"])
-        self.refused(*words, "--zero", "2", "--pp", "2", says=["considers no way that the flags allow"])
+        self.refused(*words, "--tp", "16", says=["considers no way that the flags allow"])
         self.refused(*words, "--ranks", "0", says=["search has no effect here", "ranks is 0"])
+
+    def test_the_search_divides_ranks_among_experts_and_hybrid_shards(self):
+        text = self.run_it("plan", "--preset", "nano-moe", "--dtype", "bf16", "--ranks", "64", "--machine", "eos",
+                           "--search", "--global-batch-size", "512")
+        self.assertRegex(text, r"\.ep[248]\b")
+        self.assertRegex(text, r"\brep\d+\.")
 
 
 if __name__ == "__main__":
