@@ -48,10 +48,11 @@ std::string words_of(const OffloadOptions& options) {
   return "--place " + join(places, ",");
 }
 
-std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device) {
+std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device,
+                                CopyMeter* meter) {
   if (!options.any()) return nullptr;
   if (!memory.stores())
-    return std::make_unique<PhantomMemory>(Device{options.to_host ? Device::Kind::pinned : Device::Kind::file, 0});
+    return std::make_unique<PhantomMemory>(Device{options.to_host ? Device::Kind::pinned : Device::Kind::file, 0}, meter);
   if (!options.to_host) return std::make_unique<FileTier>(options.folder);
   require(device != nullptr, "tensors that are on the host cannot be offloaded to the host");
   return cuda_memory(*device, -1);

@@ -47,7 +47,8 @@ MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layou
 std::vector<OffloadOptions> more_in_tier(const OffloadOptions& now, const Layout& layout);
 std::string words_of(const OffloadOptions& options);  // "--place gradients=file,optimizer=file"
 // Null if nothing is offloaded. A phantom if `memory` is one. `device`: the GPU that computes, if the tier is the host.
-std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device);
+std::unique_ptr<Memory> tier_of(const OffloadOptions& options, const Memory& memory, const DevicePlugin* device,
+                                CopyMeter* meter = nullptr);
 std::string about(const OffloadOptions& options, const Memory& tier);  // "a file in /scratch, by io_uring, unbuffered"
 
 }  // namespace chorale

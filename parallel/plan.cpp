@@ -36,7 +36,7 @@ void no_samples(std::int64_t, std::int64_t, const SampleRows&) {}
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank, Script* script = nullptr)
-      : nothing_({r.options.offload.to_host ? Device::Kind::cuda : Device::Kind::host, 0}),
+      : nothing_({r.options.offload.to_host ? Device::Kind::cuda : Device::Kind::host, 0}, script),
         training_(unlimited(r.options, script),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
                                   r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
@@ -230,8 +230,8 @@ std::int64_t brief_peak(PlanRequest request, std::int64_t stage) {
 
 std::int64_t planned_in_file(const PlanRequest& request, int rank) { return Pretence(request, rank).offloaded(); }
 
-Script script_of(const PlanRequest& request, int rank) {
-  Script script;
+Script script_of(const PlanRequest& request, int rank, bool with_copies) {
+  Script script(with_copies);
   Pretence(request, rank, &script).step();
   script.settle();
   return script;

@@ -55,7 +55,8 @@ std::int64_t brief_peak(PlanRequest request, std::int64_t stage);
 // The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, without the plan of a step.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
-Script script_of(const PlanRequest& request, int rank);
+// with_copies: also the copies between memory and a slow tier.
+Script script_of(const PlanRequest& request, int rank, bool with_copies = false);
 // The error for too little memory. A suite records it as the layout's result, not as a mistake in its options. All ranks of
 // a run throw this error together, so MPI can be finalized.
 class NoRoom : public Error {

@@ -21,7 +21,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       clock_(clock),
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
-      tier_memory_(tier_of(options.offload, memory, options.device)),
+      tier_memory_(tier_of(options.offload, memory, options.device, options.meter)),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
       cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),

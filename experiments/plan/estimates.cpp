@@ -28,7 +28,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     TrainingOptions& o = small.plan.options;
     const std::int64_t replicas = (l.expert_ranks() + l.context_ranks() - 1) / l.context_ranks();
     o.shape.layers = blocks, o.micro_batch = found.micro_batch, o.global_batch = replicas * found.micro_batch;
-    o.remake = found.remake, o.memory_limit = 0;
+    o.remake = found.remake, o.memory_limit = 0, o.offload = {};
     small.plan.layout = Layout{};
     small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
     small.plan.layout["ep"] = l.expert_ranks(), small.plan.layout.sequence = l.sequence;
@@ -62,8 +62,9 @@ double Estimates::experts_of_block(const Layout& layout) const {
 // `shards`: ranks among which ZeRO shards these parameters.
 double Estimates::bytes_of_states(const Found& found, double parameters, double shards) const {
   const TrainingOptions& o = request_.step.plan.options;
-  const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
-  const double optimizer = value < 4 && o.masters ? 12 : 8, n = shards;
+  const double each = real(size_of(o.compute)), value = o.offload.parameters ? 0 : each;
+  const double sums = o.offload.gradients ? 0 : real(size_of(o.gradient_sums.value_or(DType::f32)));
+  const double optimizer = o.offload.optimizer ? 0 : each < 4 && o.masters ? 12 : 8, n = shards;
   const int z = found.layout.zero;
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }

@@ -24,7 +24,7 @@ Shares shares_of(const ClassTime& time, const std::set<std::string>& axes) {
              {"other kernels", spent(time, Spent::elements)},
              {"update", spent(time, Spent::update)},
              {"tp calls", time.calls},
-             {"launches", std::max(0.0, time.launching)}};
+             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // not what rounding leaves
   for (const std::string& axis : axes) {
     const auto found = time.waits.find(axis);
     all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);

@@ -7,6 +7,11 @@ void Script::note(const KernelWork& kernel) {
   kernels_.push_back(kernel);
 }
 
+int Script::copies(std::int64_t bytes, bool into_memory) {
+  if (!with_copies_) return -1;
+  return begin({.group = "host", .volume = {.vector = bytes}, .copy = into_memory ? Call::Copy::in : Call::Copy::out});
+}
+
 void Script::begins(const StepPart& part) {
   settle();
   acts_.push_back({.kind = Act::Kind::part, .part = part});

@@ -35,6 +35,8 @@ class Script final : public Meter {
     double link = 0;         // between hosts: seconds for which the bytes of this rank occupy its host's link
     CallVolume volume = {};  // for machines whose calls have no calibrated prices
     bool scatters = false;   // a reduce_scatter
+    // Between memory and a slow tier, by this rank alone: `volume.vector` bytes.
+    enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
   };
   struct Act {
     enum class Kind { work, begin, wait, part } kind;
@@ -44,7 +46,11 @@ class Script final : public Meter {
     StepPart part = {};                      // of kind part: what follows belongs to it
   };
 
+  explicit Script(bool with_copies = false) : with_copies_(with_copies) {}
+
   void note(const KernelWork& kernel) override;
+  int copies(std::int64_t bytes, bool into_memory) override;
+  void waits_for_copy(int number) override { wait(number); }
   void begins(const StepPart& part) override;
   int begin(const Call& call);  // returns its number
   void wait(int call);
@@ -62,6 +68,7 @@ class Script final : public Meter {
   std::vector<KernelWork> kernels_;
   Amounts since_{};
   std::size_t settled_ = 0;  // kernels that acts have
+  bool with_copies_;
 };
 
 }  // namespace chorale

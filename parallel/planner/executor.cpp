@@ -27,7 +27,7 @@ struct KnownCall {
   std::string axis;
   double after = 0;
   bool is_message = false;
-  std::int64_t sent = 0;  // bytes, by a rank of this class
+  std::int64_t sent = 0, copied = 0;  // bytes, by a rank of this class
 };
 
 struct Transfer {
@@ -101,7 +101,16 @@ class Executor {
     for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
   }
 
+  // Copies to the host's memory follow one another, and so do those from it. They share no links with others.
+  KnownCall known_copy(std::size_t c, const Script::Call& call) {
+    const int direction = -1 - static_cast<int>(call.copy);
+    KnownCall known{.time = time_of_call(call, e_.system, 1), .axis = call.group, .copied = call.volume.vector};
+    known.channel = channels_.try_emplace({c, direction, direction}, static_cast<int>(channels_.size())).first->second;
+    return known;
+  }
+
   KnownCall known(std::size_t c, const Script::Call& call, double after) {
+    if (call.copy != Script::Call::Copy::no) return known_copy(c, call);
     const RankClass& own = e_.ranks.classes[c];
     const RankClass::Group& group = own.groups.at(call.group);
     const bool message = call.from >= 0;
@@ -184,7 +193,7 @@ class Executor {
 
   int begin(std::size_t c, int number) {
     const KnownCall& call = calls_[c][at(number)];
-    result_.classes[c].sent += call.sent;
+    result_.classes[c].sent += call.sent, result_.classes[c].copied += call.copied;
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});

@@ -21,7 +21,8 @@ struct ClassTime {
   double launching = 0;                 // the accelerator waits for the thread that launches kernels
   std::map<std::string, double> waits;  // for calls in flight and their other ranks, by axis
   double seconds = 0;
-  std::int64_t sent = 0;  // bytes that one rank sends in all calls
+  std::int64_t sent = 0;    // bytes that one rank sends in all calls
+  std::int64_t copied = 0;  // bytes that it copies between memory and the host's memory
 };
 
 struct ExecutedStep {

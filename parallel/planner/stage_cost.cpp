@@ -13,6 +13,7 @@ namespace {
 using Kind = StageCost::Act::Kind;
 
 bool is_message(const Script::Call& call) { return call.from >= 0; }
+bool is_copy(const Script::Call& call) { return call.copy != Script::Call::Copy::no; }
 
 // Turns the script of one rank into a StageCost.
 class Pricing {
@@ -41,6 +42,7 @@ class Pricing {
   void keep(Script::Call call) {
     const Software& s = system_.software;
     double after = 0;
+    if (is_copy(call)) return cost_.calls.push_back(call), cost_.after.push_back(0);
     if (call.volume.sent < 0)
       usage_error("the time of a library's own algorithm is not known", fmt::format("a call of {} is native", call.group),
                   "choose an algorithm of ours: --algorithm ring");
@@ -84,10 +86,18 @@ class Pricing {
     work().host_seconds += time.launches * system_.software.launch;
   }
   void works(const Script::Act& act) {
-    for (std::size_t i = act.first_kernel; i < act.last; ++i) add(kernels_.of(script_.kernels()[i]));
+    for (std::size_t i = act.first_kernel; i < act.last; ++i) add(time_of(script_.kernels()[i]));
+  }
+  // The host computes the update of states that it keeps, while the accelerator waits. All ranks of a host share its memory.
+  KernelTime time_of(const KernelWork& kernel) const {
+    const bool on_host = options_.offload.optimizer && kernel.work == Work::update && !kernel.gradient;
+    if (!on_host) return kernels_.of(kernel);
+    KernelTime time;
+    time.seconds[static_cast<std::size_t>(Spent::update)] = kernel.bytes * system_.host.accelerators / system_.host.memory;
+    return time;
   }
 
-  bool is_width(const Script::Call& call) const { return !is_message(call) && call.group == "tp"; }
+  bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == "tp"; }
   // Calls of tp for which the accelerator waits at once, as most programs do.
   bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
 
@@ -114,7 +124,7 @@ class Pricing {
   // Gathers of new values after the update, which may end during the next step.
   bool ends_late(const Script::Call& call) const {
     return system_.software.gathers_ahead && cost_.parts.back().part.kind == StepPart::Kind::rest && !is_message(call) &&
-           layout_.zero > 0 && layout_.zero < 3 && updates_begun();
+           !is_copy(call) && layout_.zero > 0 && layout_.zero < 3 && updates_begun();
   }
   bool updates_begun() const {
     const auto updates = [](const StageCost::Act& act) {
@@ -167,6 +177,10 @@ double crossing_rate(const System& system, int on_host, int groups_on_host, bool
 
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host) {
   const CallVolume& volume = call.volume;
+  if (is_copy(call)) {
+    const double shared = system.host.memory > 0 ? system.host.memory / system.host.accelerators : system.host.offload;
+    return {.moves = static_cast<double>(volume.vector) / std::min(system.host.offload, shared)};
+  }
   const double sent = static_cast<double>(volume.sent), crossing = static_cast<double>(volume.host_crossing);
   CallTime time{.latency = static_cast<double>(volume.messages) * system.host.latency, .moves = sent / system.host.link};
   if (crossing == 0) return time;
@@ -180,7 +194,7 @@ StageCost stage_cost(const StageRequest& request, const System& system, int rank
   PlanRequest brief = request.plan;
   const Layout& layout = brief.layout;
   brief.options.global_batch = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.micro_batch;
-  const Script script = script_of(brief, rank);
+  const Script script = script_of(brief, rank, brief.options.offload.any());
   return Pricing(request, system, script).run();
 }
 

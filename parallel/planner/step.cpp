@@ -47,6 +47,21 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
   return scripts;
 }
 
+// A script has one order of work. It does not know which windows of an update have arrived when a program looks.
+void require_copies(const TrainingOptions& o, const HostLinks& host) {
+  if (!o.offload.to_host)
+    usage_error("a GPU offloads to the host, not to a file", words_of(o.offload), "name the host: --place …=host");
+  if (o.update != UpdateTime::after)
+    usage_error("the time of updates during passes is not predicted",
+                fmt::format("--update {}", update_times[static_cast<std::size_t>(o.update)]),
+                "leave out --update, or plan without --machine");
+  if (host.offload == 0 || (o.offload.optimizer && host.memory == 0))
+    usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
+                fmt::format("[host] has {}{}", host.offload == 0 ? "no offload" : "offload",
+                            host.memory == 0 ? " and no memory" : " and memory"),
+                "add offload and memory, in B/s, to [host] (docs/machines.md), or leave out --place");
+}
+
 }  // namespace
 
 std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
@@ -63,9 +78,7 @@ void require_predictable(const StepRequest& request) {
     usage_error("the machine has no network between hosts",
                 fmt::format("{} ranks, {} accelerators on a host", ranks, s.host.accelerators),
                 "add [network] to its file (docs/machines.md), or take fewer ranks");
-  if (o.offload.any())
-    usage_error("the time of tensors in a slow tier is not predicted", words_of(o.offload),
-                "leave out --place, or plan without --machine");
+  if (o.offload.any()) require_copies(o, s.host);
   if (o.numerics != "fast")
     usage_error("only fast numerics are predicted", "numerics " + o.numerics, "leave out --numerics, or --machine");
   rate_of(s.accelerator, name_of(o.compute));

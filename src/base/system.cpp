@@ -45,7 +45,9 @@ Accelerator accelerator_of(TomlFields fields) {
 HostLinks host_of(TomlFields fields) {
   HostLinks host{.accelerators = static_cast<int>(fields.integer("accelerators", 1, most_count)),
                  .link = fields.number("link", 1, most_rate),
-                 .latency = fields.number("latency", 0, most_seconds)};
+                 .latency = fields.number("latency", 0, most_seconds),
+                 .offload = fields.number("offload", 1, most_rate, 0),
+                 .memory = fields.number("memory", 1, most_rate, 0)};
   fields.text("source", "");
   fields.finish();
   return host;

@@ -36,6 +36,8 @@ struct HostLinks {
   int accelerators = 1;  // of a host, or of the largest group that fast links join
   double link = 0;       // B/s that an accelerator sends, while it receives as much, in a ring
   double latency = 0;    // s of a message
+  double offload = 0;    // B/s that an accelerator copies to the host's memory, and from it as much; 0: unknown
+  double memory = 0;     // B/s of the host's memory, for updates on the host, shared by its accelerators; 0: unknown
 };
 
 struct NetworkLinks {

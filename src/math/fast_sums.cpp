@@ -150,7 +150,10 @@ void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, c
 void FastSums::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
   const auto is_phantom = [](const ScaledSlice& gradient) { return !gradient.values.data; };
   if (std::ranges::any_of(gradients, is_phantom)) {
-    for (const ScaledSlice& gradient : gradients) queue.note(Work::update, static_cast<double>(gradient.values.bytes()));
+    for (const ScaledSlice& gradient : gradients) {
+      const auto bytes = static_cast<double>(gradient.values.bytes());
+      queue.note({.work = Work::update, .amount = bytes, .bytes = bytes, .gradient = true});
+    }
     return;
   }
   if (queue.device) {

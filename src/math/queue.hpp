@@ -28,7 +28,9 @@ struct KernelWork {
   double amount = 0;  // flops or bytes
   double bytes = 0;   // read and written
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  bool gradient = false;  // of attention: its backward pass; of a product: one that adds to the gradient of a weight
+  // Of attention: its backward pass; of a product: one that adds to the gradient of a weight; of an update: the norm of
+  // gradients.
+  bool gradient = false;
   OfHead head = OfHead::no;
 };
 
@@ -38,9 +40,8 @@ struct StepPart {
   std::int64_t micro_batch = 0, chunk = 0;
 };
 
-class Meter {
+class Meter : public CopyMeter {
  public:
-  virtual ~Meter() = default;
   virtual void note(const KernelWork& kernel) = 0;
   virtual void begins(const StepPart& part) = 0;
 };

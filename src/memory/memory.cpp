@@ -27,7 +27,32 @@ class AtOnce final : public AsyncCopy {
   Memory& memory_;
 };
 
+// A copy without bytes. On a device, what is sent goes into memory; in a slow tier, what is fetched does.
+class PhantomCopy final : public AsyncCopy {
+ public:
+  PhantomCopy(CopyMeter* meter, bool on_device) : meter_(meter), on_device_(on_device) {}
+  void fetch(void*, const void*, std::int64_t bytes) override { copies(bytes, !on_device_); }
+  void send(void*, const void*, std::int64_t bytes) override { copies(bytes, on_device_); }
+  bool over() override { return true; }
+  void wait() override {
+    if (meter_ && number_ >= 0) meter_->waits_for_copy(number_);
+    number_ = -1;
+  }
+
+ private:
+  void copies(std::int64_t bytes, bool into_memory) {
+    if (meter_) number_ = meter_->copies(bytes, into_memory);
+  }
+  CopyMeter* meter_;
+  bool on_device_;
+  int number_ = -1;  // of the copy in flight
+};
+
 }  // namespace
+
+std::unique_ptr<AsyncCopy> PhantomMemory::async_copy() {
+  return std::make_unique<PhantomCopy>(meter_, device_.kind == Device::Kind::cuda);
+}
 
 std::unique_ptr<AsyncCopy> Memory::async_copy() { return std::make_unique<AtOnce>(*this); }
 

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "src/memory/async_copy.hpp"
+#include "src/memory/copy_meter.hpp"
 
 namespace chorale {
 
@@ -83,14 +84,17 @@ class HostMemory final : public Memory {
 
 class PhantomMemory final : public Memory {
  public:
-  explicit PhantomMemory(Device pretended = {}) : device_(pretended) {}
+  // Copies do nothing but tell the meter, if there is one.
+  explicit PhantomMemory(Device pretended = {}, CopyMeter* meter = nullptr) : device_(pretended), meter_(meter) {}
   Device device() const override { return device_; }
   bool stores() const override { return false; }
   void* take(std::int64_t) override { return nullptr; }
   void give_back(void*, std::int64_t) noexcept override {}
+  std::unique_ptr<AsyncCopy> async_copy() override;
 
  private:
   Device device_;
+  CopyMeter* meter_;
 };
 
 // Counts the bytes that one rank holds; used by one thread.

@@ -31,9 +31,8 @@ void Staged::start(bool reads, const Tensor& there, TierTraffic& traffic) {
   // If the host computes with a tensor of a device, the copy is in the tier, and the tensor is in memory.
   const bool on_device = there.device().kind == Device::Kind::cuda;
   (reads != on_device ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
-  if (there.phantom()) return;
-  void* const from = (reads ? there : tensor_).slice().data;
-  void* const to = (reads ? tensor_ : there).slice().data;
+  void* const from = there.phantom() ? nullptr : (reads ? there : tensor_).slice().data;
+  void* const to = there.phantom() ? nullptr : (reads ? tensor_ : there).slice().data;
   if (reads == there.device().is_host())
     copy_with(there).send_in_order(to, from, there.bytes());
   else

@@ -121,7 +121,7 @@ class Planner(InFolder):
         words = [*gpt3, "--global-batch-size", "16"]
         alone = read("experiments/machines/selene.toml").split("[network]")[0]
         for more, says in ((["--layout", "dp16", "--hosts", "8,8"], ["hosts of its own", "8 accelerators"]),
-                           (["--layout", "dp8.tp2", "--place", "optimizer=file", "--zero", "1"], ["slow tier"]),
+                           (["--layout", "dp8.tp2", "--place", "optimizer=file", "--zero", "1"], ["not to a file", "=host"]),
                            (["--layout", "dp8.tp2", "--dtype", "f32"], ["multiplies f32", "it has bf16"]),
                            (["--layout", "dp8.tp2", "--numerics", "exact"], ["numerics exact"]),
                            (["--layout", "dp8.tp2", "--timeline", "step.png"], [".svg, .txt or .json"]),
@@ -158,6 +158,20 @@ class Planner(InFolder):
         self.refused(*words, "--memory-limit", "1G", says=["no way to train the model fits"])
         self.refused(*words, "--tp", "16", says=["considers no way that the flags allow"])
         self.refused(*words, "--ranks", "0", says=["search has no effect here", "ranks is 0"])
+
+    def test_what_is_copied_to_the_host_takes_time_and_saves_memory(self):
+        words = ["plan", "--preset", "gpt2-xl", "--dtype", "bf16", "--layout", "dp8.z3", "--global-batch-size", "32",
+                 "--micro-batch-size", "4"]
+        seconds = []
+        for place in ([], ["--place", "optimizer=host"]):
+            text = self.run_it(*words, "--machine", "eos", *place)
+            seconds.append(float(re.search(r"a step takes ([\d.]+) ms", text)[1]))
+            self.assertEqual("wait: host" in text, bool(place))
+        self.assertGreater(seconds[1], seconds[0])
+        self.refused(*words, "--machine", "vtrain", "--place", "optimizer=host", says=["no offload", "docs/machines.md"])
+        found = self.run_it("plan", "--preset", "gpt2-xl", "--dtype", "bf16", "--machine", "eos", "--ranks", "8", "--search",
+                            "--global-batch-size", "32", "--place", "optimizer=host,gradients=host")
+        self.assertRegex(found, r"dp8\.z[23]")
 
     def test_the_search_divides_ranks_among_experts_and_hybrid_shards(self):
         text = self.run_it("plan", "--preset", "nano-moe", "--dtype", "bf16", "--ranks", "64", "--machine", "eos",
