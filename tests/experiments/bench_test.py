@@ -189,7 +189,7 @@ class Bench(unittest.TestCase):
                          {None})
 
     def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
-        for words, says in ((["--backend", "smh"], '"smh" is not a value of backend'),
+        for words, says in ((["--backend", "smh"], 'no backend "smh"'),
                             (["al_reduce"], 'did you mean "all_reduce"?'),
                             (["--algorithm", "rnig"], 'did you mean "ring"?'),
                             (["-b", "9", "-e", "8"], "the largest size is below the smallest")):
