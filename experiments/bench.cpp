@@ -52,8 +52,12 @@ class BenchCommand final : public Command {
     asked_.check();
     device_.check();
     launches_.check(launch, out_);
+    const auto is_simulated = [](const std::string& name) { return !simulated_machine(name).empty(); };
+    if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
+      usage_error("a simulated benchmark runs on one process, without data", "--launches or --device is given",
+                  "leave them out, or name other backends");
     if (out_.empty()) return;
-    if (std::ranges::count_if(asked_.backends, [](const auto& name) { return !simulated_machine(name).empty(); }) > 1)
+    if (std::ranges::count_if(asked_.backends, is_simulated) > 1)
       usage_error("a record holds one simulated machine", "--backend " + join(asked_.backends, ","),
                   "write a record for each machine");
     if (fs::exists(out_))
@@ -144,9 +148,8 @@ class BenchCommand final : public Command {
             "# virtual time on one process; predicted: the closed form by which a plan times a ring; 1 GB is 10⁹ bytes\n");
       else
         fmt::print(
-            "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their 95 "
-            "% "
-            "interval; 1 GB is 10⁹ bytes{}\n",
+            "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their "
+            "95 % interval; 1 GB is 10⁹ bytes{}\n",
             conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
             crowded ? "; more ranks than cores" : "");
       say_limits(rows, static_cast<std::int64_t>(ranks.size()));
@@ -183,7 +186,10 @@ class BenchCommand final : public Command {
     const ScratchFolder scratch(folder_of_out());
     const auto recorder = open_record(scratch.path(), session, ranks);
     for (const std::string& name : asked_.backends)
-      if (!simulated_machine(name).empty()) recorder->text("/", "simulated_on", simulated_machine(name));
+      if (!simulated_machine(name).empty()) {
+        recorder->text("/", "simulated_on", simulated_machine(name));
+        recorder->number("jobsize", results.empty() ? 1 : results[0].series.row.ranks);
+      }
     bench::write(*recorder, results, conditions);
     write_other_work(*recorder, others);
     recorder->finish(status);

@@ -18,17 +18,24 @@ fs::path shared_file(const fs::path& name) {
   return name;
 }
 
-Machine machine_named(const std::string& name) {
+std::vector<std::string> known_machines() {
   std::error_code error;
-  if (fs::is_regular_file(name, error) || name.find('/') != std::string::npos || name.ends_with(".toml"))
-    return machine_for(name);
-  const fs::path folder = shared_file("machines"), file = folder / (name + ".toml");
-  if (fs::exists(file, error)) return machine_for(file.string());
+  const fs::path folder = shared_file("machines");
   std::vector<std::string> known;
   if (fs::is_directory(folder, error))
     for (const auto& entry : fs::directory_iterator(folder)) known.push_back(entry.path().stem().string());
   std::ranges::sort(known);
-  usage_error("there is no such machine", fmt::format("--machine {}; known: {}", name, join(known, ", ")),
+  return known;
+}
+
+Machine machine_named(const std::string& name) {
+  std::error_code error;
+  if (fs::is_regular_file(name, error) || name.find('/') != std::string::npos || name.ends_with(".toml"))
+    return machine_for(name);
+  const fs::path file = shared_file("machines") / (name + ".toml");
+  if (fs::exists(file, error)) return machine_for(file.string());
+  const std::vector<std::string> known = known_machines();
+  usage_error("there is no such machine", fmt::format("machine {}; known: {}", name, join(known, ", ")),
               did_you_mean(name, known, "name one of these, or a machine file"));
 }
 

@@ -117,10 +117,8 @@ class PlanCommand final : public Command {
   void check(const Launch&) override {
     if (!table_.table.empty()) return;
     if (!machine_.empty()) system_ = machine_named(machine_).system;
-    if (system_ && hosts_.given())
-      usage_error("a machine of accelerators has hosts of its own",
-                  fmt::format("--hosts is given; {} has {} accelerators on a host", machine_, system_->host.accelerators),
-                  "leave out --hosts, or name a machine without [accelerator]");
+    offload_.compute_on_device(system_.has_value());
+    if (system_ && hosts_.given()) refuse_hosts(machine_, *system_);
     if (!timeline_.empty() &&
         (!system_ || !(timeline_.ends_with(".svg") || timeline_.ends_with(".json") || timeline_.ends_with(".txt"))))
       usage_error("the timeline cannot be drawn", fmt::format("--timeline {} --machine {}", timeline_, machine_),

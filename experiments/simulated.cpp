@@ -16,15 +16,23 @@ std::string simulated_machine(const std::string& backend) {
   return backend.starts_with(prefix) ? backend.substr(prefix.size()) : "";
 }
 
-std::string priced_backend(const Machine& machine, const std::string& name) {
+std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts) {
   const auto has_prices = [&](const std::string& backend) {
     return std::ranges::any_of(machine.levels, [&](const Level& level) { return level.backend == backend; });
   };
-  const std::string backend = best_backend(false, [&](const Backend& row) { return has_prices(row.name); });
+  const std::string backend =
+      best_backend(false, [&](const Backend& row) { return has_prices(row.name) && !(several_hosts && row.one_host); });
   if (!has_prices(backend))
-    usage_error("the machine file has no prices of calls", fmt::format("{} has no [[level]] and no [accelerator]", name),
+    usage_error("the machine file has no prices of calls",
+                fmt::format("{} has no [accelerator], and no [[level]] of a backend for these ranks", name),
                 "write them: mpirun -np 2 chorale tune all --calibrate, or name a machine of docs/machines.md");
   return backend;
+}
+
+void refuse_hosts(const std::string& name, const System& system) {
+  usage_error("a machine of accelerators has hosts of its own",
+              fmt::format("--hosts is given; {} has {} accelerators on a host", name, system.host.accelerators),
+              "leave out --hosts, or name a machine without [accelerator]");
 }
 
 void send_in_rings(ByAxis& backends, ByAxis& algorithms) {

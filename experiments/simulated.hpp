@@ -17,7 +17,10 @@ std::string simulated_machine(const std::string& backend);
 
 // The backend whose calls a machine without accelerators simulates: the preferred one of those with prices in its file. A
 // usage error if there are none.
-std::string priced_backend(const Machine& machine, const std::string& name);
+std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts = false);
+
+// The usage error for a user's own hosts on a machine of accelerators.
+[[noreturn]] void refuse_hosts(const std::string& name, const System& system);
 
 // Sets what "auto" means on a machine of accelerators: long vectors go around rings; the few numbers that all ranks exchange
 // go by the shortest way.

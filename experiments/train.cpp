@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "experiments/kept_tokenizer.hpp"
+#include "experiments/machine_named.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/report/scale.hpp"
 #include "experiments/same_hosts.hpp"
@@ -94,10 +95,11 @@ class Train final : public Command {
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
-    one_host_ &= layout_flags_.simulated().empty();
-    if (!layout_flags_.simulated().empty()) {
-      if (launch.size > 1 || device_.asked() || trace_steps_ || !load_.empty() || !load_hf_.empty())
-        train::refuse_simulated(layout_flags_.simulated(), launch.size);
+    if (const std::string machine = layout_flags_.simulated(); !machine.empty()) {
+      if (launch.size > 1 || device_.asked() || data_ != "synthetic" || trace_steps_ ||
+          !(tokenizer_ + load_ + load_hf_).empty())
+        train::refuse_simulated(machine, launch.size);
+      offload_.compute_on_device(machine_named(machine).system.has_value());
       return void(simulated_.emplace(flags_, layout_flags_, [&](const Layout& layout) { return options_on(layout); }));
     }
     offload_.compute_on_device(device_.asked());

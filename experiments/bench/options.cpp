@@ -65,7 +65,9 @@ void Asked::check(Writes writes) {
   refuse_unknown(wanted);
   hosts_.resolve(threads_);
   wanted.hosts = hosts_.topology().host_of;
-  if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
+  if (std::erase(backends, "all") > 0)
+    for (const std::string& name : backend_names())
+      if (!std::count(backends.begin(), backends.end(), name)) backends.push_back(name);
   for (const std::string& name : backends)
     if (simulated_machine(name).empty())
       backend_named(name);

@@ -9,7 +9,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/bench/values.hpp"
-#include "experiments/simulated.hpp"
+#include "experiments/machine_named.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/text_table.hpp"
 
@@ -76,7 +76,8 @@ Names algorithm_names() {
 Names backend_names() {
   Names names;
   for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  names.emplace_back("simulated");  // the root names the machine
+  for (const std::string& machine : known_machines()) names.push_back("simulated:" + machine);
+  names.emplace_back("simulated");  // on another machine, which the root names
   return names;
 }
 
@@ -145,13 +146,18 @@ std::string redop_of(const Case& row) { return reduces(row.what) ? redop_names[s
 
 double or_absent(double value) { return value < 0 ? std::numeric_limits<double>::quiet_NaN() : value; }
 
+std::uint8_t backend_of(const Case& row) {
+  const Names names = backend_names();
+  return std::min(index(names, row.backend), static_cast<std::uint8_t>(names.size() - 1));
+}
+
 SeriesRow row_of(const Result& result, const Conditions& conditions) {
   const Series& series = result.series;
   const Case& row = series.row;
   const Names algorithms = algorithm_names();
   const Summary s = summarize(series.slowest);
   return {.op = static_cast<std::uint8_t>(row.what),
-          .backend = index(backend_names(), simulated_machine(row.backend).empty() ? row.backend : "simulated"),
+          .backend = backend_of(row),
           .algorithm = index(algorithms, row.algorithm),
           .chosen = index(algorithms, series.choice.algorithm),
           .dtype = static_cast<std::uint8_t>(row.dtype),
@@ -186,7 +192,7 @@ Json describe(const Result& result, const Conditions& conditions) {
   const Series& series = result.series;
   const Case& row = series.row;
   const Summary s = summarize(series.slowest);
-  const bool moves = row.what != Collective::barrier && row.ranks > 1;
+  const bool moves = row.what != Collective::barrier && row.ranks > 1 && s.median > 0;
   const double bandwidth = static_cast<double>(row.bytes()) / s.median / 1e9;
   return {{"op", name_of(row.what)},
           {"backend", row.backend},

@@ -17,29 +17,24 @@
 namespace chorale::bench {
 namespace {
 
-constexpr int most_ranks = 256;
-
 class Simulation {
  public:
   Simulation(const Sweep& sweep, const std::string& backend)
       : sweep_(sweep), machine_(machine_named(simulated_machine(backend))) {
-    const int most = machine_.system ? most_ranks : forecast::most_ranks;
-    if (sweep.threads > most)
+    if (!machine_.system && sweep.threads > forecast::most_ranks)
       usage_error("too many ranks to simulate", fmt::format("{} ranks on {}", sweep.threads, backend),
-                  fmt::format("take at most --ranks {}; chorale plan predicts steps on more", most));
-    if (!machine_.system) priced_ = priced_backend(machine_, backend);
+                  fmt::format("take at most --ranks {}, or a machine of accelerators", forecast::most_ranks));
+    if (machine_.system && !sweep.wanted.hosts.empty()) refuse_hosts(backend, *machine_.system);
+    if (!machine_.system) priced_ = priced_backend(machine_, backend, number_of_hosts(sweep.wanted.hosts) > 1);
     stage_ = {.backend = backend,
               .ranks = sweep.threads,
               .has_native = std::vector<bool>(std::size(collective_names)),
               .hosts = sweep.wanted.hosts,
               .sums = false};
-    if (!machine_.system || !stage_.hosts.empty()) return;
+    if (!machine_.system) return;
+    require_network(*machine_.system, sweep.threads);
     stage_.hosts = hosts_of(*machine_.system, sweep.threads);
     if (stage_.hosts.back() == 0) stage_.hosts.clear();
-    if (!stage_.hosts.empty() && machine_.system->network.adapters == 0)
-      usage_error("the machine has no network between hosts",
-                  fmt::format("{} ranks, {} accelerators on a host", sweep.threads, machine_.system->host.accelerators),
-                  "add [network] to its file (docs/machines.md), or take fewer ranks");
   }
 
   Outcome run(Clock& clock) {
@@ -74,6 +69,16 @@ class Simulation {
     return time_of_call({.volume = volume}, *machine_.system, 1).total();
   }
 
+  double priced(const Case& row, const std::vector<Schedule>& ranks) const {
+    const auto seconds = forecast::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, size_of(row.dtype),
+                                           row.hosts, forecast::slowness(machine_, row.dtype));
+    if (!seconds)
+      usage_error("the machine file has no prices for these hosts",
+                  fmt::format("{} has no [[level]] of {} between hosts", stage_.backend, priced_),
+                  "calibrate on these hosts (docs/machine_file.md), or leave out --hosts");
+    return *seconds;
+  }
+
   Series timed(const Case& row, const Algorithm& algorithm) const {
     const std::int64_t each = size_of(row.dtype);
     const Plan plan{
@@ -85,9 +90,7 @@ class Simulation {
       seconds = seconds_of_call(ranks, each, *machine_.system);
       if (algorithm.name == std::string("ring")) series.closed_form = closed_form_of(row, algorithm);
     } else {
-      seconds = forecast::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, each, stage_.hosts,
-                                  forecast::slowness(machine_, row.dtype))
-                    .value_or(-1);
+      seconds = priced(row, ranks);
     }
     series.times = {{seconds}}, series.slowest = {seconds};
     for (const Schedule& schedule : ranks) series.bytes_sent += static_cast<double>(schedule.elements_sent() * each);

@@ -125,7 +125,8 @@ std::vector<Series> take(Outcome& all, Outcome one) {
 }  // namespace
 
 bool Outcome::simulated() const {
-  return std::ranges::none_of(series, [](const Series& s) { return simulated_machine(s.row.backend).empty(); });
+  return !series.empty() &&
+         std::ranges::none_of(series, [](const Series& s) { return simulated_machine(s.row.backend).empty(); });
 }
 
 Outcome run(const Sweep& sweep, const Session& session) {

@@ -55,9 +55,8 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   return words;
 }
 
-// The number of ranks of a layout. A layout without dp uses all ranks that were started. A simulated run has one.
-int ranks_of(const std::string& word, const Launch& launch, bool simulated) {
-  if (simulated) return 1;
+// The number of ranks of a layout. A layout without dp uses all ranks that were started.
+int ranks_of(const std::string& word, const Launch& launch) {
   const Layout layout = parse_layout(word, 0);
   const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;
   if (ranks > launch.size)
@@ -71,7 +70,7 @@ int ranks_of(const std::string& word, const Launch& launch, bool simulated) {
 // comparison.
 void require_sound(const SuiteRun& run, const std::filesystem::path& parent) {
   try {
-    prepare(run, parent, "", {.launcher = "compare", .size = run.ranks});
+    prepare(run, parent, "", {.launcher = "compare", .size = run.processes(1)});
   } catch (const NoRoom&) {}
 }
 
@@ -96,12 +95,13 @@ std::string suite_of_layouts(const std::vector<std::string>& words, const std::v
                                    : fmt::format("Which of {} layouts trains {} fastest?", layouts.size(), model);
   std::string text = fmt::format("question = {}\nrepetitions = {}\n", quoted_toml(question), simulated ? 1 : 6);
   for (const std::string& word : layouts) {
-    SuiteRun run{.name = word, .command = "train", .ranks = ranks_of(word, launch, simulated), .settings = settings};
+    SuiteRun run{.name = word, .command = "train", .ranks = simulated ? 0 : ranks_of(word, launch), .settings = settings};
     run.settings.push_back({"layout", word, "--layouts", Source::command_line});
     require_sound(run, parent);
     text += "\n[[runs]]\n";
     for (const Setting& setting : settings) text += fmt::format("{} = {}\n", setting.key, quoted_toml(setting.text));
-    text += fmt::format("ranks = {}\nvary.layout = [{}]\n", run.ranks, quoted_toml(word));
+    if (!simulated) text += fmt::format("ranks = {}\n", run.ranks);
+    text += fmt::format("vary.layout = [{}]\n", quoted_toml(word));
   }
   return text;
 }

@@ -22,6 +22,15 @@ Prepared fresh(const std::string& name) {
   return std::make_unique<DeclaredCommand>(row);
 }
 
+// 0: the run names no layout.
+std::int64_t ranks_of_layout(const SuiteRun& run) {
+  const auto word = std::ranges::find(run.settings, "layout", &Setting::key);
+  if (word == run.settings.end()) return 0;
+  Layout layout = parse_layout(word->text, 0);
+  for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
+  return layout.ranks();
+}
+
 // Checks each setting alone, so that all mistakes in them are found; then all settings together. Returns false without this
 // second check if a setting is wrong: its default would take its place, and could contradict other settings.
 bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
@@ -57,6 +66,9 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
   if (processes > launch.size)
     mistakes.push_back({run.line, fmt::format("needs {} ranks, {} were started: {}", processes, launch.size,
                                               command_on(processes, "compare " + suite.file.string()))});
+  if (const std::int64_t own = ranks_of_layout(run); run.simulated() && own > 0 && run.ranks > 0 && run.ranks != own)
+    mistakes.push_back({run.line, fmt::format("{}: a simulated run has the ranks of its layout, {}, but ranks is {}",
+                                              run.name, own, run.ranks)});
   if (!together) return false;
   collect(run.line, run.name + ": ", [&] {
     const auto made = prepare(run, parent, "", {.launcher = "compare", .size = processes});
@@ -77,6 +89,8 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
     settings.push_back({"run-dir", folder.string(), "compare"});
   else if (!name.empty())
     settings.push_back({"out", (folder / name / "run.h5").string(), "compare"});
+  if (run.simulated() && run.ranks > 0 && made->options.find("ranks"))
+    settings.push_back({"ranks", std::to_string(run.ranks), "compare"});
   apply(made->options, settings, made->command->presets(), made->command->foreign());
   made->command->check(launch);
   return made;
@@ -97,7 +111,10 @@ std::vector<std::vector<std::string>> varied_values(const Suite& suite, const La
     auto& row = values.emplace_back();
     for (const std::string& name : suite.varied) {
       const Option* option = made->options.find(name);
-      row.push_back(name == "ranks" ? std::to_string(run.processes(launch.size)) : option ? option->text : "");
+      row.push_back(name == "ranks"
+                        ? std::to_string(run.simulated() && run.ranks > 0 ? run.ranks : run.processes(launch.size))
+                    : option ? option->text
+                             : "");
     }
   }
   return values;

@@ -164,11 +164,14 @@ class SuiteReader {
 
 }  // namespace
 
-int SuiteRun::processes(int started) const {
-  const auto simulates = [](const Setting& s) { return s.key == "backend" && !simulated_machine(s.text).empty(); };
-  if (std::ranges::any_of(settings, simulates)) return 1;
-  return ranks ? ranks : started;
+bool SuiteRun::simulated() const {
+  const auto backend = std::ranges::find(settings, "backend", &Setting::key);
+  if (backend == settings.end()) return false;
+  const auto is_simulated = [](const std::string& word) { return !simulated_machine(word).empty(); };
+  return std::ranges::all_of(split(backend->text, ','), is_simulated);
 }
+
+int SuiteRun::processes(int started) const { return simulated() ? 1 : ranks ? ranks : started; }
 
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked) {
   std::sort(mistakes.begin(), mistakes.end());

@@ -24,8 +24,8 @@ struct SuiteRun {
   std::size_t line = 0;  // the line of its [[runs]] in the suite
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
-  // How many of the started ranks take part: one in a simulated run, which has the ranks of its layout.
-  int processes(int started) const;
+  bool simulated() const;            // in virtual time: one process does the work of all ranks
+  int processes(int started) const;  // that take part
 };
 
 struct Suite {

@@ -62,6 +62,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
       warm_up_(suite.warm_up),
       status_(turns.size(), "waiting"),
       seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
+  for (const Turn& turn : turns) ranks_.push_back(turn.ranks);
   if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
   recorder.dimension({.name = "run", .size = static_cast<std::int64_t>(turns.size())});
   const auto each = [&](auto of) {
@@ -73,8 +74,6 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
   recorder.texts("summary", "command", "run", each([](const Turn& t) { return t.run->command; }));
   recorder.numbers("summary", "repetition", {"run"}, each([](const Turn& t) { return t.repetition; }), "1",
                    "number of the repetition, from 1");
-  recorder.numbers("summary", "ranks", {"run"}, each([](const Turn& t) { return std::int64_t{t.ranks}; }), "1",
-                   "ranks that took part");
   for (std::size_t v = 0; v < suite.varied.size(); ++v) {
     if (suite.varied[v] == "ranks") continue;
     std::vector<std::string> column;
@@ -87,6 +86,7 @@ void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
   recorder_.attach("runs/" + turns_[turn].id(), record);
   const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
+  ranks_[turn] = records.runs.at(0).ranks();  // of a simulated run, those of its layout
   status_[turn] = "ok";
 }
 
@@ -95,6 +95,7 @@ void Summary::failed(std::size_t turn, const std::string& why) { status_[turn] =
 void Summary::keep() {
   for (std::size_t m = 0; m < metrics().size(); ++m)
     recorder_.numbers("summary", metrics()[m].name, {"run"}, seen_[m], metrics()[m].units, metrics()[m].about);
+  recorder_.numbers("summary", "ranks", {"run"}, ranks_, "1", "ranks that took part");
   recorder_.texts("summary", "status", "run", status_);
   recorder_.flush();
 }

@@ -35,6 +35,7 @@ class Summary {
   std::int64_t warm_up_;
   std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result
   std::vector<std::vector<double>> seen_;  // values by metric, then by turn
+  std::vector<std::int64_t> ranks_;        // by turn
 };
 
 }  // namespace chorale::compare

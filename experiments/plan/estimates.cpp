@@ -1,6 +1,7 @@
 #include "experiments/plan/estimates.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace chorale::plan {
 namespace {
@@ -26,9 +27,10 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     const std::int64_t blocks = (static_cast<std::int64_t>(i) + 1) * every;
     StepRequest small = request_.step;
     TrainingOptions& o = small.plan.options;
-    const std::int64_t replicas = (l.expert_ranks() + l.context_ranks() - 1) / l.context_ranks();
+    const std::int64_t replicas = l.expert_ranks() / std::gcd(l.expert_ranks(), l.context_ranks());
     o.shape.layers = blocks, o.micro_batch = found.micro_batch, o.global_batch = replicas * found.micro_batch;
-    o.remake = found.remake, o.memory_limit = 0, o.offload = {};
+    o.remake = found.remake, o.memory_limit = 0;
+    o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted apart
     small.plan.layout = Layout{};
     small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
     small.plan.layout["ep"] = l.expert_ranks(), small.plan.layout.sequence = l.sequence;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "experiments/machine_named.hpp"
@@ -14,6 +15,7 @@
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
 #include "parallel/assemble.hpp"
+#include "parallel/forecast/prefetch.hpp"
 #include "parallel/forecast/step.hpp"
 #include "parallel/planner/step.hpp"
 #include "src/base/error.hpp"
@@ -138,24 +140,31 @@ SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, 
   for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
   const auto [layout, backends, algorithms] = layout_flags.choice(flags.limits(least.ranks()));
   TrainingOptions options = options_of(layout);
-  options.memory_limit = 0;
-  require_fits(layout, flags.limits(options, layout.ranks()));
+  const std::int64_t limit = std::exchange(options.memory_limit, 0);
+  LayoutLimits limits = flags.limits(options, layout.ranks());
+  limits.one_host = !machine_.system || layout.ranks() <= machine_.system->host.accelerators;
+  require_fits(layout, limits);
   chorale::check(options, layout);
+  if (!machine_.system && (options.offload.any() || options.update != UpdateTime::after))
+    usage_error("the time of offload and of updates during passes is not predicted by prices",
+                "--place or --update is given", "leave them out, or take a machine of docs/machines.md");
   request_ = planned_on(machine_, name_, options, layout, algorithms);
+  if (layout_flags.leaves_prefetch_open()) request_.options.prefetch_units = fewest_units_ahead(request_).units;
   if (machine_.system) require_predictable({.plan = request_, .system = *machine_.system});
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
     stages_.push_back(plan_rank(request_, fullest_rank(options, layout, stage)));
-  if (machine_.system) require_memory();
+  require_memory(limit);
 }
 
-void SimulatedRun::require_memory() {
+void SimulatedRun::require_memory(std::int64_t limit) const {
+  std::int64_t memory = machine_.system ? static_cast<std::int64_t>(machine_.system->accelerator.memory) : limit;
+  if (limit > 0) memory = std::min(memory, limit);
   const auto fullest = std::ranges::max_element(stages_, {}, &RankPlan::peak_bytes);
-  const double memory = machine_.system->accelerator.memory;
-  if (static_cast<double>(fullest->peak_bytes) <= memory) return;
+  if (memory == 0 || fullest->peak_bytes <= memory) return;
   throw NoRoom(
-      Exit::usage, fmt::format("the layout {} does not fit into an accelerator", to_string(request_.layout)),
-      fmt::format("stage {} needs {}, {} has {}", fullest - stages_.begin(), human_bytes(fullest->peak_bytes),
-                  machine_.system->accelerator.name, human_bytes(static_cast<std::int64_t>(memory))),
+      Exit::usage, fmt::format("the layout {} does not fit into the memory of a rank", to_string(request_.layout)),
+      fmt::format("stage {} needs {}, a rank has {}", fullest - stages_.begin(), human_bytes(fullest->peak_bytes),
+                  human_bytes(memory)),
       fmt::format("layouts that fit: chorale plan --machine {} --ranks {} --search", name_, request_.layout.ranks()));
 }
 
@@ -164,7 +173,7 @@ void SimulatedRun::record(Session& session, const std::string& run_dir) const {
   RunRecord run = open_run_record(run_dir, session, gather_rank_facts(*session.runtime, session.clock));
   Recorder& recorder = *run.recorder;
   recorder.number("jobsize", request_.layout.ranks());
-  recorder.text("/", "simulated_on", machine_.system ? machine_.system->accelerator.name : name_);
+  recorder.text("/", "simulated_on", name_);
   recorder.text("/", "layout", to_string(request_.layout));
   if (simulated.peak_flops > 0) recorder.number("peak_flops", static_cast<std::int64_t>(simulated.peak_flops));
   write_step(recorder, simulated, request_.options, std::ranges::max(stages_, {}, &RankPlan::peak_bytes).peak_bytes);
@@ -179,7 +188,7 @@ void SimulatedRun::record(Session& session, const std::string& run_dir) const {
 void refuse_simulated(const std::string& name, int ranks) {
   usage_error("a simulated run is planned by one process, and trains nothing",
               fmt::format("--backend simulated:{}, {} rank{} started", name, ranks, ranks > 1 ? "s" : ""),
-              "start it without mpirun, and without --device, --load, --load-hf and --trace-steps");
+              "start it without mpirun, and without --device, --data, --tokenizer, --load, --load-hf and --trace-steps");
 }
 
 }  // namespace chorale::train

@@ -21,7 +21,7 @@ class SimulatedRun {
   void record(Session& session, const std::string& run_dir) const;  // on one process
 
  private:
-  void require_memory();
+  void require_memory(std::int64_t limit) const;  // limit: of --memory-limit; 0: none
   std::string name_;
   Machine machine_;
   PlanRequest request_;

@@ -47,14 +47,9 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
   return scripts;
 }
 
-// A script has one order of work. It does not know which windows of an update have arrived when a program looks.
 void require_copies(const TrainingOptions& o, const HostLinks& host) {
   if (!o.offload.to_host)
     usage_error("a GPU offloads to the host, not to a file", words_of(o.offload), "name the host: --place …=host");
-  if (o.update != UpdateTime::after)
-    usage_error("the time of updates during passes is not predicted",
-                fmt::format("--update {}", update_times[static_cast<std::size_t>(o.update)]),
-                "leave out --update, or plan without --machine");
   if (host.offload == 0 || (o.offload.optimizer && host.memory == 0))
     usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
                 fmt::format("[host] has {}{}", host.offload == 0 ? "no offload" : "offload",
@@ -70,17 +65,25 @@ std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
   return hosts;
 }
 
+void require_network(const System& system, std::int64_t ranks) {
+  if (ranks <= system.host.accelerators || system.network.adapters > 0) return;
+  usage_error("the machine has no network between hosts",
+              fmt::format("{} ranks, {} accelerators on a host", ranks, system.host.accelerators),
+              "add [network] to its file (docs/machines.md), or take fewer ranks");
+}
+
+// A script has one order of work. It does not know which windows of an update have arrived when a program looks, so an
+// update during passes is not predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;
-  const std::int64_t ranks = request.plan.layout.ranks();
-  if (ranks > s.host.accelerators && s.network.adapters == 0)
-    usage_error("the machine has no network between hosts",
-                fmt::format("{} ranks, {} accelerators on a host", ranks, s.host.accelerators),
-                "add [network] to its file (docs/machines.md), or take fewer ranks");
+  require_network(s, request.plan.layout.ranks());
+  if (o.update != UpdateTime::after)
+    usage_error("the time of updates during passes is not predicted",
+                fmt::format("--update {}", update_times[static_cast<std::size_t>(o.update)]), "leave out --update");
   if (o.offload.any()) require_copies(o, s.host);
   if (o.numerics != "fast")
-    usage_error("only fast numerics are predicted", "numerics " + o.numerics, "leave out --numerics, or --machine");
+    usage_error("only fast numerics are predicted", "numerics " + o.numerics, "leave out --numerics");
   rate_of(s.accelerator, name_of(o.compute));
   if (!request.products.empty()) rate_of(s.accelerator, request.products);
 }

@@ -26,8 +26,9 @@ struct PredictedStep {
 
 PredictedStep predict_step(const StepRequest& request);
 // Throws a usage error if the step cannot be predicted: ranks on several hosts without a network, number formats that the
-// accelerator does not have, tensors in a slow tier.
+// accelerator does not have, copies whose speed the machine file does not say, updates during passes.
 void require_predictable(const StepRequest& request);
+void require_network(const System& system, std::int64_t ranks);
 // The host of each rank of the system.
 std::vector<int> hosts_of(const System& system, std::int64_t ranks);
 

@@ -178,6 +178,8 @@ class Planner(InFolder):
                            "--search", "--global-batch-size", "512")
         self.assertRegex(text, r"\.ep[248]\b")
         self.assertRegex(text, r"\brep\d+\.")
+        self.run_it("plan", "--preset", "nano-moe", "--num-experts", "6", "--seq-length", "8192", "--dtype", "bf16",
+                    "--machine", "eos", "--ranks", "12", "--search", "--global-batch-size", "24")  # ep of 3 with cp of 2
 
 
 if __name__ == "__main__":

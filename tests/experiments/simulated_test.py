@@ -60,6 +60,29 @@ class Simulated(InFolder):
         self.run_it("bench", "all_gather", "--backend", "simulated:eos", "--ranks", "8", "--out", record)
         self.assertIn("simulated", self.run_it("report", record, "--group", "series"))
 
+    def test_a_suite_compares_simulated_machines_and_numbers_of_ranks(self):
+        suite = os.path.join(self.folder, "machines.toml")
+        with open(suite, "w") as file:
+            file.write('[[runs]]\ncommand = "bench"\nalgorithm = "ring"\nin-place = "no"\nbegin = 65536\nend = 65536\n'
+                       'vary.backend = ["simulated:selene", "simulated:v100"]\nvary.ranks = [4, 8]\n')
+        text = self.run_it("compare", suite, "--run-dir", self.folder)
+        self.assertRegex(text, r"simulated:selene ring, 4 ranks .*simulated:v100 ring, 4 ranks")
+        rows = self.rows_of("report", self.the_record(), "--group", "summary")
+        self.assertEqual(sorted(row["ranks"] for row in rows), ["4", "4", "8", "8"])
+
+    def test_offload_and_limits_count_as_in_a_run_on_a_gpu(self):
+        words = ["train", "--preset", "gpt2-xl", "--dtype", "bf16", "--layout", "dp8.z1", "--backend", "simulated:eos"]
+        seconds = []
+        for number, place in enumerate(([], ["--place", "optimizer=host"], ["--place", "optimizer=cpu"])):
+            folder = os.path.join(self.folder, str(number))
+            self.run_it(*words, *place, "--run-dir", folder)
+            record = glob.glob(os.path.join(folder, "*", "run.h5"))[0]
+            seconds.append(self.rows_of("report", record, "--group", "train")[0]["step_time"])
+        self.assertLess(float(seconds[0]), float(seconds[1]))
+        self.assertEqual(seconds[1], seconds[2])
+        self.refused(*words, "--memory-limit", "1G", says=["does not fit", "1.0 GiB"])
+        self.refused(*words, "--update", "delayed", "--clip-grad", "0", says=["--update delayed"])
+
     def test_mistakes_are_refused_in_three_lines(self):
         self.refused("train", *model, "--layout", "dp1.tp8", "--backend", "simulated:selene",
                      says=["does not fit", "--search"])
@@ -67,6 +90,8 @@ class Simulated(InFolder):
         self.refused("train", *model, "--layout", layouts[0], "--backend", "simulated:selene", "--trace-steps", "1",
                      says=["trains nothing"])
         self.refused("bench", "all_reduce", "--backend", "simulated:selene", "--ranks", "257", says=["256"])
+        self.refused("bench", "all_reduce", "--backend", "simulated:selene", "--hosts", "2,2", says=["hosts of its own"])
+        self.refused("bench", "all_reduce", "--backend", "simulated:selene", "--launches", "2", says=["one process"])
         self.refused("bench", "all_reduce", "--backend", "simulated:b200x", says=["no such machine"])
         self.refused("tune", "all_reduce", "--backend", "simulated:selene", says=["simulated:selene"])
         self.refused("compare", *model, "--layouts", "all", "--backend", "simulated:selene", says=["--search"])

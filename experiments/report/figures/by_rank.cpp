@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "src/base/text.hpp"
+
 namespace chorale::report {
 namespace {
 
@@ -61,7 +63,7 @@ std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& 
     chosen = {*least, *most};
   }
   for (const RunByRank* run : chosen) {
-    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), run->names.empty() ? "rank" : "stage");
+    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), split(run->name_of(0), ' ')[0]);
     for (std::size_t rank = 0; rank < run->parts.size(); ++rank)
       add_bars(chart, kind, run->name_of(rank), run->parts[rank],
                rank < run->predicted.size() ? run->predicted[rank] : std::vector<double>{});

@@ -98,7 +98,8 @@ std::optional<Figure> cost(const RecordSet& records) {
     RunByRank run{.label = s.run->label, .names = s.classes};
     for (const auto& parts : s.seconds) run.parts.push_back(in_order(s, parts, kinds));
     for (std::size_t c = 0; c < run.parts.size(); ++c)
-      add(run.label, fmt::format("{}, {:.0f} ranks", run.name_of(c), s.ranks[c]), run.parts[c]);
+      add(run.label, s.ranks[c] > 1 ? fmt::format("{}, {:.0f} ranks", run.name_of(c), s.ranks[c]) : run.name_of(c),
+          run.parts[c]);
     means.push_back({.label = run.label, .parts = {mean_of(s, run)}, .names = {"all ranks"}});
     add(run.label, "mean of all ranks", means.back().parts[0]);
     runs.push_back(std::move(run));

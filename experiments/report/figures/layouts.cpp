@@ -55,7 +55,7 @@ std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::siz
   std::vector<ByBlock> speeds;
   for (const Row& row : rows) speeds.push_back(row.speed);
   const std::string test = fmt::format("{}, Holm's correction, p {} {}", test_for(speeds), alike ? "≥" : "<", significant);
-  if (best.simulated)
+  if (std::ranges::all_of(rows, &Row::simulated))
     return fmt::format("{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}, in virtual time.", best.label,
                        tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label);
   if (unknown == 0 && alike == 0)

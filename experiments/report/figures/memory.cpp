@@ -35,7 +35,9 @@ std::optional<Figure> memory(const RecordSet& records) {
     for (std::size_t rank = 0; rank < run.parts.size(); ++rank)
       for (std::size_t c = 0; c < categories.size(); ++c) {
         const bool has_plan = rank < run.predicted.size();
-        const double peak = run.parts[rank][c], plan = has_plan ? run.predicted[rank][c] : absent;
+        const bool only_planned = !run.names.empty();
+        const double peak = only_planned ? absent : run.parts[rank][c];
+        const double plan = has_plan ? run.predicted[rank][c] : only_planned ? run.parts[rank][c] : absent;
         figure.numbers.add(
             {run.label, run.name_of(rank), categories[c], quantity(peak, Unit::bytes), quantity(plan, Unit::bytes)});
         planned = planned || has_plan;
