@@ -52,7 +52,6 @@ class BenchCommand final : public Command {
     asked_.check();
     device_.check();
     launches_.check(launch, out_);
-    const auto is_simulated = [](const std::string& name) { return !simulated_machine(name).empty(); };
     if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
       usage_error("a simulated benchmark runs on one process, without data", "--launches or --device is given",
                   "leave them out, or name other backends");
@@ -136,7 +135,7 @@ class BenchCommand final : public Command {
     std::int64_t wrong = 0;
     for (const Series& series : outcome.series) {
       results.push_back(explained(series, selector));
-      if (simulated_machine(series.row.backend).empty())
+      if (!is_simulated(series.row.backend))
         results.back().oversubscribed =
             backend_named(series.row.backend).ranks_are_threads ? series.row.ranks > cores : crowded;
       rows.push_back(bench::describe(results.back(), conditions));
@@ -163,7 +162,7 @@ class BenchCommand final : public Command {
   static Result explained(const Series& series, const Selector& selector) {
     const Case& row = series.row;
     Result result{series};
-    if (!simulated_machine(row.backend).empty()) {
+    if (is_simulated(row.backend)) {
       result.predicted = series.closed_form, result.calibrated = true;
       result.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
       return result;
@@ -186,7 +185,7 @@ class BenchCommand final : public Command {
     const ScratchFolder scratch(folder_of_out());
     const auto recorder = open_record(scratch.path(), session, ranks);
     for (const std::string& name : asked_.backends)
-      if (!simulated_machine(name).empty()) {
+      if (is_simulated(name)) {
         recorder->text("/", "simulated_on", simulated_machine(name));
         recorder->number("jobsize", results.empty() ? 1 : results[0].series.row.ranks);
       }

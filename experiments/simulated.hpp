@@ -14,6 +14,7 @@ namespace chorale {
 
 // The NAME in a backend's name; "" if the backend is not simulated.
 std::string simulated_machine(const std::string& backend);
+inline bool is_simulated(const std::string& backend) { return !simulated_machine(backend).empty(); }
 
 // The backend whose calls a machine without accelerators simulates: the preferred one of those with prices in its file. A
 // usage error if there are none.

@@ -76,8 +76,8 @@ std::string forecast_errors(const std::vector<Json>& rows) {
   std::map<Group, std::vector<const Json*>> apart;
   for (const Json& row : rows) {
     const bool is_barrier = row["op"] == "barrier";
-    const bool simulated = !simulated_machine(row["backend"]).empty();  // nothing is measured
-    if (simulated || row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0)
+    const bool measured = !is_simulated(row["backend"]);
+    if (!measured || row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0)
       continue;
     const Group group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
     if (!is_comparable(row)) {

@@ -69,10 +69,10 @@ void Asked::check(Writes writes) {
     for (const std::string& name : backend_names())
       if (!std::count(backends.begin(), backends.end(), name)) backends.push_back(name);
   for (const std::string& name : backends)
-    if (simulated_machine(name).empty())
-      backend_named(name);
-    else
+    if (is_simulated(name))
       machine_named(simulated_machine(name));
+    else
+      backend_named(name);
   using std::filesystem::exists;
   if (!tuning_.empty() && (writes != Writes::tuning || exists(tuning_))) read_tuning(tuning_);
   if ((!machine_.empty() && writes != Writes::machine) || exists(machine_file())) read_machine(machine_file());

@@ -38,7 +38,7 @@ std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
 void require_hosts(const Sweep& sweep, int processes) {
   const auto hosts = std::ssize(sweep.wanted.hosts);
   for (const std::string& name : sweep.backends)
-    if (hosts > 0 && simulated_machine(name).empty() && backend_named(name).open && hosts != processes)
+    if (hosts > 0 && !is_simulated(name) && backend_named(name).open && hosts != processes)
       usage_error("the hosts have another number of ranks",
                   fmt::format("--hosts has {} ranks; {} processes run {}", hosts, processes, name),
                   fmt::format("start {} ranks with mpirun, or give hosts with {} ranks", hosts, processes));
@@ -125,8 +125,7 @@ std::vector<Series> take(Outcome& all, Outcome one) {
 }  // namespace
 
 bool Outcome::simulated() const {
-  return !series.empty() &&
-         std::ranges::none_of(series, [](const Series& s) { return simulated_machine(s.row.backend).empty(); });
+  return !series.empty() && std::ranges::all_of(series, [](const Series& s) { return is_simulated(s.row.backend); });
 }
 
 Outcome run(const Sweep& sweep, const Session& session) {
@@ -140,7 +139,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
   for (const std::size_t b : order_by_seed(sweep.backends.size(), sweep.order)) {
     const std::string& name = sweep.backends[b];
-    if (!simulated_machine(name).empty()) {
+    if (is_simulated(name)) {
       if (runtime.size() > 1) {
         if (runtime.rank() == 0) say_skipped(name + ": one process simulates all ranks: start it without a launcher");
         continue;

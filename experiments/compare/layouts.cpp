@@ -81,7 +81,7 @@ std::string suite_of_layouts(const std::vector<std::string>& words, const std::v
   std::vector<Setting> settings = given;
   if (!find(given, "no-save") && !find(given, "save-interval")) settings.push_back({"no-save", "true", "compare --layouts"});
   const Setting* const backend = find(given, "backend");
-  const bool simulated = backend && !simulated_machine(backend->text).empty();
+  const bool simulated = backend && is_simulated(backend->text);
   const bool all = words == std::vector<std::string>{"all"};
   if (all && simulated)
     usage_error("the number of simulated ranks is not known", fmt::format("--layouts all --backend {}", backend->text),

@@ -167,7 +167,6 @@ class SuiteReader {
 bool SuiteRun::simulated() const {
   const auto backend = std::ranges::find(settings, "backend", &Setting::key);
   if (backend == settings.end()) return false;
-  const auto is_simulated = [](const std::string& word) { return !simulated_machine(word).empty(); };
   return std::ranges::all_of(split(backend->text, ','), is_simulated);
 }
 

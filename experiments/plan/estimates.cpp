@@ -91,16 +91,14 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.bucket_bytes), 4 * units);
   const double backward = pass / 2;  // what hides sums that begin during the last backward pass
   // Groups of hybrid shards sum what each rank keeps.
-  const double groups = copies / n, between = 2 * parameters / n * sums * (groups - 1) / groups / among_hosts;
-  if (groups > 1 && l.zero < 2) return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
-  if (groups > 1 && l.zero == 2) return micro_batches * ring(sums, units) + between + ring(value, buckets);
-  if (groups > 1) return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
+  const double groups = copies / n;
+  const double between = groups > 1 ? 2 * parameters / n * sums * (groups - 1) / groups / among_hosts : 0;
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
-    case 1: return std::max(0.0, ring(sums, buckets) - backward) + ring(value, buckets);
-    case 2: return micro_batches * ring(sums, units) + ring(value, buckets);
+    case 1: return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
+    case 2: return micro_batches * ring(sums, units) + between + ring(value, buckets);
     default:  // gathers hide behind the passes; sums of a unit's gradients do not
-      return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units));
+      return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
   }
 }
 
@@ -122,8 +120,7 @@ void Estimates::estimate(Found& found) {
   const double bubble = (p - 1) / v * blocks * b.block_seconds * (splits ? 1.0 / 3 : 1);
   const double parameters = blocks * b.block_parameters + b.ends_parameters / (p > 1 ? 2 : 1);
   const double experts = blocks * b.block_experts;
-  found.estimate =
-      bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters + experts / real(l.expert_ranks()), pass);
+  found.estimate = bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters + experts, pass);
   const double in_flight = std::min(m, p) * (v > 1 ? 1 + (p - 1) / (p * v) : 1);
   const double shards = real(l.zero_ranks()), of_experts = std::max(1.0, shards / real(l.expert_ranks()));
   found.bytes = bytes_of_states(found, parameters, shards) + bytes_of_states(found, experts, of_experts) +

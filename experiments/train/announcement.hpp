@@ -1,4 +1,5 @@
-// What a training run says and records before its first step: the model, the batch, the memory of activations.
+// Logs and records what is known about a training run before its first step: its model, its batch, and how much memory
+// its activations need.
 #pragma once
 #include "experiments/run_record.hpp"
 #include "experiments/train/dataset.hpp"

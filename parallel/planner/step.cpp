@@ -53,7 +53,7 @@ void require_copies(const TrainingOptions& o, const HostLinks& host) {
   if (host.offload == 0 || (o.offload.optimizer && host.memory == 0))
     usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
                 fmt::format("[host] has {}{}", host.offload == 0 ? "no offload" : "offload",
-                            host.memory == 0 ? " and no memory" : " and memory"),
+                            host.memory == 0 ? " and no memory" : ", but memory"),
                 "add offload and memory, in B/s, to [host] (docs/machines.md), or leave out --place");
 }
 

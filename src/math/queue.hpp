@@ -28,8 +28,8 @@ struct KernelWork {
   double amount = 0;  // flops or bytes
   double bytes = 0;   // read and written
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  // Of attention: its backward pass; of a product: one that adds to the gradient of a weight; of an update: the norm of
-  // gradients.
+  // Attention: this is its backward pass. Product: it adds to the gradient of a weight. Update: this is not the update, but
+  // the norm of gradients before it.
   bool gradient = false;
   OfHead head = OfHead::no;
 };
