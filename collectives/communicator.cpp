@@ -100,7 +100,11 @@ Choice Communicator::choice(const Call& call) const { return state().route_of(ca
 void Communicator::run(const Call& call) { state().run(call); }
 Request Communicator::start(const Call& call) { return Request(state().launch(call)); }
 
-void Communicator::poll() const { state().engine->poll(); }
+void Communicator::poll() const {
+  ProgressEngine& engine = *state().engine;
+  if (Flight* const flight = engine.flight()) flight->beat();  // the caller works between its polls
+  engine.poll();
+}
 
 Request Communicator::start_send(Slice x, int to) {
   require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);

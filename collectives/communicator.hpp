@@ -233,6 +233,7 @@ struct WorldOptions {
   const Topology* topology = nullptr;
   // Set if the world has only some of a program's ranks: the runtime of those ranks. The world keeps a reference to it.
   std::shared_ptr<const mpi::Runtime> part = nullptr;
+  const mpi::Runtime* runtime = nullptr;  // set by open_world(backend, …): the runtime of the ranks
 };
 
 // Opens a world of all ranks of `runtime` on a backend; every rank calls this. If the backend is not available, throws an

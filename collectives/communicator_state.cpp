@@ -6,6 +6,7 @@
 
 #include "collectives/staged_operation.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -165,6 +166,11 @@ bool Communicator::State::begin(Request::PendingCall& call) {
   history_ = signature == 0 ? 0 : (history_ + signature) * 0x9E3779B97F4A7C15u | 1;
   call.operation->start({call.input, call.output, ++sequence_, history_, call.blocking});
   call.sequence = sequence_;
+  if (Flight* const flight = engine->flight()) {
+    const Plan& plan = call.route->plan;
+    const std::int64_t count = std::max(plan.problem.input_count(), plan.problem.output_count());
+    call.ticket = flight->begin(mark_, members_, sequence_, count * size_of(plan.dtype), plan.words);
+  }
   queue_.pop_front();
   --awaiting_;
   return true;
@@ -177,6 +183,7 @@ void Communicator::State::end(Request::PendingCall& call) {
   const Plan& plan = call.route->plan;
   if (plan.divide && !plan.on_device && plan.problem.output_count() > 0)
     divide(plan.dtype, call.output, plan.problem.output_count(), plan.problem.size);
+  if (Flight* const flight = engine->flight()) flight->over(call.ticket, FlightCall::State::over);
   call.over = true;
 }
 
@@ -184,6 +191,7 @@ void Communicator::State::abandon(Request::PendingCall& call) {
   if (call.sequence == 0) std::erase(queue_, &call);
   if (call.sequence == 0 && call.operation) --awaiting_;
   if (call.operation) abandoned_.add(std::move(call.operation));
+  if (Flight* const flight = engine->flight(); flight && call.ticket) flight->over(call.ticket, FlightCall::State::failed);
   call.over = true;
 }
 
@@ -199,7 +207,25 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       call->trouble = std::current_exception();
     }
+  if (engine->flight() && engine->flight()->lost()) return;  // the guards have told all ranks, which end
   abandoned_.let_go(*group, engine->clock(), gave_up_);
+}
+
+int Communicator::State::launched_rank(int member) const {
+  const int rank = membership.members[static_cast<std::size_t>(member)];
+  return world->runtime ? world->runtime->launched_rank(rank) : rank;
+}
+
+// Groups with the same members share a mark only if they have the same id too; then one is gone before the other is made.
+void Communicator::State::name_for_guard() {
+  if (!engine->flight()) return;
+  std::vector<int> ranks;
+  mark_ = (is_pair ? 2u : 1u) + membership.id;
+  for (int member = 0; member < size(); ++member) {
+    ranks.push_back(launched_rank(member));
+    mark_ = (mark_ ^ static_cast<std::uint64_t>(ranks.back() + 1)) * 0x9E3779B97F4A7C15u;
+  }
+  members_ = is_pair ? fmt::format("{},{}", ranks[0], ranks[1]) : cpu_ranges(ranks);
 }
 
 void Communicator::State::refuse_after_giving_up() const {

@@ -28,11 +28,14 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
         world(std::move(its_world)),
         membership(std::move(its_membership)),
         routes(*world, membership, is_a_pair),
-        is_pair(is_a_pair) {}
+        is_pair(is_a_pair) {
+    name_for_guard();
+  }
   ~State();
 
   int rank() const { return membership.rank; }
   int size() const { return static_cast<int>(membership.members.size()); }
+  int launched_rank(int member) const;  // its rank among all ranks that the launcher started
 
   void run(const Call& call);
   void run_ours(const Call& call);
@@ -66,7 +69,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void end(Request::PendingCall& call);
   std::unique_ptr<Operation> operation_of(Route& route);
   void refuse_after_giving_up() const;
+  void name_for_guard();
 
+  std::uint64_t mark_ = 0;          // in flight recorders: equal on all members
+  std::string members_;             // for people: "0-3"
   bool is_ours_ = false;            // the current call is made by the communicator itself, as within split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;

@@ -8,14 +8,23 @@
 
 namespace chorale {
 
-ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds)
+namespace {
+
+// With a guard, which sees whether any rank gets anything done, a wait itself ends only long after its limit.
+constexpr double without_a_word = 10;
+
+}  // namespace
+
+ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight)
     : waiting_{.clock = clock,
-               .timeout_seconds = timeout_seconds,
+               .timeout_seconds = flight ? without_a_word * timeout_seconds : timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
-               .on_idle = [this] { examine(); },
+               .on_idle = [this] { examine(), tell_guard(); },
                .moved = [this] { return moved(); },
                .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS changes the limit"},
-      briefly_(waiting_) {
+      briefly_(waiting_),
+      flight_(flight),
+      patience_seconds_(timeout_seconds) {
   briefly_.timeout_seconds = 2;
 }
 
@@ -62,6 +71,17 @@ void ProgressEngine::examine() {
     }
 }
 
+// What this rank waits for, so that the guard can say who is late.
+void ProgressEngine::tell_guard() {
+  if (!flight_) return;
+  for (const Request::PendingCall* call : calls_) {
+    if (call->sequence == 0 || !call->operation) continue;
+    const int awaited = call->operation->awaits();
+    flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
+  }
+  flight_->waits(patience_seconds_, moved());
+}
+
 void ProgressEngine::finish(Request::PendingCall& call, bool briefly) {
   const auto done = [&] {
     progress();
@@ -69,7 +89,9 @@ void ProgressEngine::finish(Request::PendingCall& call, bool briefly) {
   };
   if (!call.over) try {
       wait_until(done, briefly ? briefly_ : waiting_, call.route->plan.words.c_str());
+      if (flight_) flight_->goes_on();
     } catch (const std::exception& error) {
+      if (flight_) flight_->goes_on();
       call.group->give_up(error);
       throw;
     }

@@ -5,6 +5,7 @@
 
 #include "collectives/backends/transport.hpp"
 #include "collectives/communicator.hpp"
+#include "src/base/guard/flight.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale {
@@ -25,11 +26,13 @@ struct Request::PendingCall {
   PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was cut
   bool over = false;
   std::exception_ptr trouble = nullptr;  // the error that this call ended with
+  std::uint64_t ticket = 0;              // in this rank's flight recorder
 };
 
 class ProgressEngine {
  public:
-  ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds);
+  // `flight`, which may be null, records the calls, and tells waits that the run is lost.
+  ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight);
 
   void progress();  // moves all calls that are not over
   void poll();      // the same, for callers that do not wait; every 256th time it also checks for errors of peers
@@ -37,6 +40,7 @@ class ProgressEngine {
   void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
   std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
+  Flight* flight() const { return flight_; }
 
   // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, as after a timeout,
   // this rank gives up on the call's group. `briefly`: waits at most 2 s.
@@ -44,9 +48,12 @@ class ProgressEngine {
 
  private:
   void examine();
+  void tell_guard();
   std::uint64_t moved() const;
 
   Waiting waiting_, briefly_;
+  Flight* const flight_;
+  const double patience_seconds_;  // told to the guard
   std::uint64_t polls_ = 0;
   std::vector<Request::PendingCall*> calls_;  // the calls of one group are in call order
 };

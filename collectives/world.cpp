@@ -44,17 +44,6 @@ bool oversubscribed(Transport& transport) {
   return std::ranges::count(transport.exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
 }
 
-double timeout_of(const WorldOptions& options) {
-  const char* const said = std::getenv("CHORALE_TIMEOUT");
-  char* end = nullptr;
-  const double seconds = said ? std::strtod(said, &end) : options.timeout_seconds;
-  if ((said && (end == said || *end)) || !(seconds >= 0))
-    usage_error("the time limit of the collectives is not a number of seconds",
-                said ? fmt::format("CHORALE_TIMEOUT={}", said) : fmt::format("timeout_seconds = {}", seconds),
-                "set it to more seconds than the longest pause between two calls of a rank, such as 3600; 0 means no limit");
-  return seconds == 0 ? std::numeric_limits<double>::infinity() : seconds;
-}
-
 }  // namespace
 
 void end_rank(const std::exception& error, const Transport& transport) {
@@ -63,9 +52,10 @@ void end_rank(const std::exception& error, const Transport& transport) {
   std::_Exit(exit_code_of(error));
 }
 
-World::World(std::shared_ptr<Transport> joined, Clock& its_clock, std::shared_ptr<const mpi::Runtime> its_part)
+World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOptions& options)
     : clock(its_clock),
-      part(std::move(its_part)),
+      part(options.part),
+      runtime(options.runtime),
       transport(std::move(joined)),
       allocator(transport->memory(), ledger),
       device(!transport->reaches(false, false) ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
@@ -87,11 +77,13 @@ World::~World() {
 }
 
 Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
-  const auto world = std::make_shared<World>(std::move(joined), clock, options.part);
+  const auto world = std::make_shared<World>(std::move(joined), clock, options);
   Transport& transport = *world->transport;
   const bool crowded = oversubscribed(transport);
-  const auto engine = options.beside ? options.beside->state().engine
-                                     : std::make_shared<ProgressEngine>(clock, crowded, timeout_of(options));
+  const auto engine = options.beside
+                          ? options.beside->state().engine
+                          : std::make_shared<ProgressEngine>(clock, crowded, time_limit(options.timeout_seconds),
+                                                             options.runtime ? options.runtime->flight() : nullptr);
   world->free_ids[0] = 0;
   Membership membership{.members = std::vector<int>(static_cast<std::size_t>(transport.size())), .rank = transport.rank()};
   std::iota(membership.members.begin(), membership.members.end(), 0);
@@ -117,6 +109,7 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
                 "use mpi, ucx or shm under mpirun");
   WorldOptions placed = options;
   placed.topology = &topology;
+  placed.runtime = &runtime;
   Communicator world = open_world(backend.open(runtime), clock, placed);
   world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime)));
   return world;

@@ -13,10 +13,11 @@
 namespace chorale {
 
 struct World {
-  World(std::shared_ptr<Transport> joined, Clock& clock, std::shared_ptr<const mpi::Runtime> part);
+  World(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options);
   ~World();
   Clock& clock;
   std::shared_ptr<const mpi::Runtime> part;  // used by the transport: WorldOptions::part
+  const mpi::Runtime* runtime;               // null if ranks are threads
   std::shared_ptr<Transport> transport;
   Ledger ledger;
   Allocator allocator;             // allocates the transport's memory

@@ -14,6 +14,7 @@ std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_data();
+std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
@@ -38,6 +39,8 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale completion bash", false, make_completion, "the program"},
       {"data", "tokenize text, learn a vocabulary, show token files; print the floor of the synthetic language",
        "build/chorale data floor --vocabulary 4096", false, make_data, "training"},
+      {"explain", "say why a run ended or hung, and show the last calls of every rank", "build/chorale explain runs/latest",
+       false, make_explain, "records"},
       {"export", "write a run's weights as a folder that Hugging Face's libraries load",
        "build/chorale export --load runs/latest --out model", false, make_export, "training"},
       {"generate", "generate text with a trained model", "build/chorale generate --load runs/latest --tokens 20", true,

@@ -57,10 +57,10 @@ Every option can also be set by CHORALE_NAME=â€¦ in the environment or name = â€
                      options.foreign_words().empty() ? "" : words);
 }
 
-// The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin and the collectives
-// read.
+// The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin, the guard and the
+// collectives read.
 std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"cuda-plugin", "cuda-aware", "timeout"};
+  std::vector<std::string> names{"cuda-plugin", "cuda-aware", "guard", "timeout"};
   for (const CommandRow& row : all_commands())
     for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;

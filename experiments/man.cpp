@@ -86,8 +86,8 @@ The CUDA plugin to load, instead of the one beside the program.
 The backends whose libraries are CUDA-aware: mpi, ucx, mpi,ucx or none. If the variable is unset, chorale asks the libraries.
 .TP
 .B CHORALE_TIMEOUT
-A rank ends with exit status 4 if it has waited for another rank for this many seconds without any progress
-(default 600); 0: no limit.
+The run ends with exit status 4 if a rank waits for another and no rank makes any progress for this many seconds
+(default: 60 for train, otherwise 600); 0: no limit.
 .SH FILES
 .TP
 .I runs/latest/run.h5

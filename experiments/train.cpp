@@ -194,6 +194,7 @@ class Train final : public Command {
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data), resident_before);
     if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, records, accounting);
+    session.runtime->now("shutdown");
     if (choice.layout.stages() > 1 && !training.account().events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
@@ -264,6 +265,7 @@ class Train final : public Command {
     const ReadSamples read = data.training();
     while (training.steps() < last) {
       const double start = session.clock.seconds();
+      session.runtime->now(fmt::format("step {}", training.steps() + 1));
       const StepResult result = training.step(read);
       accounting.stepped(result);
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
@@ -336,6 +338,7 @@ class Train final : public Command {
                 const train::Dataset& data, train::Accounting& accounting) {
     const std::int64_t samples = eval_samples(data);
     if (samples == 0) return true;
+    session.runtime->now(fmt::format("the evaluation after step {}", training.steps()));
     const std::optional<double> found = training.evaluate_unless_cut(data.validation(), samples, [&] {
       return !mpi::ranks_where(session.runtime->world(), signals_->pending().has_value()).empty();
     });
@@ -352,6 +355,7 @@ class Train final : public Command {
 
   void save(Session& session, RunRecord& run, Training& training) {
     if (run.recorder) run.recorder->flush();
+    session.runtime->now(fmt::format("saving step {}", training.steps()));
     const int file_systems = save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()),
                                              state_to_save(training), peers_of(training.mesh()));
     if (!run.recorder) return;

@@ -20,7 +20,7 @@ std::string to_string(const ByAxis& choices) {
   return words;
 }
 
-Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock)
+Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds)
     : backends_(backends), topology_(topology_of(runtime)) {
   const std::string& widest = choice_for(backends, "world");
   if (topology_.hosts() > 1 && backend_named(widest).one_host)
@@ -29,7 +29,7 @@ Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock
   std::shared_ptr<const Selector> same_choices;
   const auto open = [&](const std::string& backend) {
     if (worlds_.contains(backend)) return;
-    WorldOptions options{.beside = worlds_.empty() ? nullptr : &worlds_.begin()->second};
+    WorldOptions options{.timeout_seconds = timeout_seconds, .beside = worlds_.empty() ? nullptr : &worlds_.begin()->second};
     if (topology_.hosts() > 1 && backend_named(backend).one_host)
       options.part = std::make_shared<mpi::Runtime>(runtime, topology_.host_of[static_cast<std::size_t>(runtime.rank())]);
     if (!options.part) options.topology = &topology_;

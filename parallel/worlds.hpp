@@ -22,7 +22,7 @@ const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 // shm, is opened once per host.
 class Worlds {
  public:
-  Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock);
+  Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds = 600);
   explicit Worlds(Communicator world);
 
   int rank() const { return whole().rank(); }

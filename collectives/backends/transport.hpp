@@ -56,8 +56,10 @@ class Operation {
   // Proceeds as far as possible without waiting; true when the run is over. Throws if it failed.
   virtual bool progress() = 0;
   virtual std::uint64_t moved() const { return 0; }  // steps done so far: shows a waiting rank that the run proceeds
-  // Called when nothing has moved for a while. Throws if a peer made another call or gave up.
+  // The two that follow are called when nothing has moved for a while. The first throws if a peer made another call or gave
+  // up. The second returns the member that must act next; −1: unknown.
   virtual void examine() {}
+  virtual int awaits() { return -1; }
 
   // Called after an error, when the run will not complete (abandoned_operations.hpp). abandon() cancels what can be
   // canceled. The two functions after it also make progress without waiting.

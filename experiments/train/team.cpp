@@ -27,10 +27,13 @@ Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topol
   return {std::move(choice), std::move(order.why)};
 }
 
+// A rank that trains gets a layer or a piece of a file done within this time, unless it hangs.
+constexpr double timeout_seconds = 60;
+
 Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
   device.open(*session.runtime);
   choice_.backends = resolved(choice_.backends, device.memory() != nullptr, choice_.layout, *session.runtime);
-  if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
+  if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock, timeout_seconds);
   if (worlds_ && device.memory()) worlds_->use_device(device.memory());
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : device.memory() ? *device.memory() : host_);
   about_device_ = device.about();

@@ -47,6 +47,7 @@ struct Peers {
   std::function<std::vector<std::string>(std::string mine)> exchange = [](std::string mine) {
     return std::vector{std::move(mine)};
   };
+  std::function<void()> went_on = [] {};  // called after each piece of a file, so that a long save does not look like a hang
 };
 
 // Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor

@@ -19,7 +19,7 @@ std::span<const std::byte> bytes_of(const Slice& data) {
 }
 
 // Writes this rank's file. Returns the file's entries for the manifest.
-Manifest write_share(const fs::path& path, int rank, const std::vector<StateTensor>& mine) {
+Manifest write_share(const fs::path& path, const Peers& peers, const std::vector<StateTensor>& mine) {
   Manifest share;
   std::vector<safetensors::Entry> entries;
   for (const StateTensor& tensor : mine) {
@@ -27,7 +27,7 @@ Manifest write_share(const fs::path& path, int rank, const std::vector<StateTens
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
             "the part of tensor \"{}\" to save has {} elements, but its data have {}", tensor.name, part.count,
             tensor.data.count);
-    share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, 0}}};
+    share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{peers.rank, part, 0}}};
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
@@ -39,6 +39,7 @@ Manifest write_share(const fs::path& path, int rank, const std::vector<StateTens
     in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // read once, for the file and for its checksum
       writer.write(bytes_of(here));
       checksum = crc32c(bytes_of(here), checksum);
+      peers.went_on();
     });
   }
   writer.finish();
@@ -70,7 +71,7 @@ int save_checkpoint(const fs::path& folder, const Metadata& metadata, const std:
   PartialSet set(folder, metadata.step, peers);
   const int file_systems = set.make();
   const auto shares = set.together(
-      [&] { return share_text(write_share(file_of(set.path(), static_cast<std::size_t>(peers.rank)), peers.rank, mine)); });
+      [&] { return share_text(write_share(file_of(set.path(), static_cast<std::size_t>(peers.rank)), peers, mine)); });
   set.together([&] {
     if (set.is_maker()) seal(folder, set.path(), metadata, shares);
     return "";

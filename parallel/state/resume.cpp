@@ -92,7 +92,8 @@ std::vector<StateTensor> state_to_save(Training& training) {
 Peers peers_of(const Mesh& mesh) {
   Axis& world = mesh.world();
   if (world.size() == 1) return {};
-  return {world.rank(), world.size(), [&world](const std::string& mine) { return world.exchange(mine); }};
+  return {world.rank(), world.size(), [&world](const std::string& mine) { return world.exchange(mine); },
+          [&world] { world.poll(); }};
 }
 
 Metadata metadata_of(Training& training, const std::string& config) {

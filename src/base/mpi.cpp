@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
 #include "src/base/interfaces.hpp"
 #include "src/base/polling_barrier.hpp"
@@ -77,15 +78,23 @@ void await_other_hosts() {
 
 }  // namespace
 
-Runtime::Runtime(const Launch& launch) {
+Runtime::Runtime(const Launch& launch) : own_flight_(join_guard(launch, process_environment())), flight_(own_flight_.get()) {
   if (life_.started()) await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
   enter(world);
   require_same_world(launch, size_, library_name());
+  if (life_.started() && on_several_hosts(process_environment())) join_guards();
 }
 
-Runtime::Runtime(const Runtime& whole, int color) : rank_(-1), size_(0) {
+// Collective: rank 0's guard invites those of the other hosts. A rank without a guard passes the invitation on all the same.
+void Runtime::join_guards() const {
+  const std::string invitation = broadcast(world(), rank_ == 0 && flight_ ? flight_->ask("invite") : "");
+  const int place = place_on_host(world()).first;
+  if (flight_ && place == 0 && rank_ != 0 && !invitation.empty()) flight_->tell("join " + invitation);
+}
+
+Runtime::Runtime(const Runtime& whole, int color) : flight_(whole.flight_), rank_(-1), size_(0) {
   polling_barrier(whole.world());
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_split(whole.world(), color < 0 ? MPI_UNDEFINED : color, whole.rank(), &world));
@@ -97,17 +106,28 @@ void Runtime::enter(MPI_Comm world) {
   check(PMPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
   check(PMPI_Comm_rank(world, &rank_));
   check(PMPI_Comm_size(world, &size_));
+  MPI_Group all = MPI_GROUP_NULL, ours = MPI_GROUP_NULL;
+  check(PMPI_Comm_group(MPI_COMM_WORLD, &all));
+  check(PMPI_Comm_group(world, &ours));
+  std::vector<int> ranks(static_cast<std::size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  launched_.resize(ranks.size());
+  check(PMPI_Group_translate_ranks(ours, size_, ranks.data(), all, launched_.data()));
+  check(PMPI_Group_free(&all));
+  check(PMPI_Group_free(&ours));
 }
 
 void Runtime::abort(int exit_code) const {
+  if (flight_) flight_->failed();
   if (size_ > 1) PMPI_Abort(world_.get(), exit_code);
   _exit(exit_code);
 }
 
 void Runtime::abort(const std::exception& error) const {
-  std::fputs(describe(error, rank_, size_).c_str(), stderr);
+  const bool explained = flight_ && flight_->lost();  // the guard has said why
+  if (!explained) std::fputs(describe(error, rank_, size_).c_str(), stderr);
   std::fflush(nullptr);
-  abort(exit_code_of(error));
+  abort(explained ? static_cast<int>(Exit::watchdog) : exit_code_of(error));
 }
 
 int run_ranks(const std::function<void(const Runtime&)>& body) try {

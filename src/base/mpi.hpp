@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <vector>
 
 #include "src/base/clock.hpp"
+#include "src/base/guard/flight.hpp"
 #include "src/base/handle.hpp"
 #include "src/base/launch.hpp"
 
@@ -52,6 +54,11 @@ class Runtime {
   MPI_Comm world() const { return world_.get(); }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  Flight* flight() const { return flight_; }  // this rank's flight recorder; null without a guard
+  void now(std::string_view what) const {     // notes there what this rank does
+    if (flight_) flight_->now(what);
+  }
+  int launched_rank(int rank) const { return launched_[static_cast<std::size_t>(rank)]; }  // its rank among all ranks
 
   // Ends all ranks at once. If only this rank ended, the others would wait for it forever.
   [[noreturn]] void abort(int exit_code) const;
@@ -59,9 +66,13 @@ class Runtime {
 
  private:
   void enter(MPI_Comm world);
+  void join_guards() const;
 
-  Life life_;  // first, so that it is destroyed last, even if the constructor throws
+  std::unique_ptr<Flight> own_flight_;  // first, because a rank has finished only after MPI
+  Flight* flight_ = nullptr;
+  Life life_;  // before the others, so that it is destroyed after them, even if the constructor throws
   Comm world_;
+  std::vector<int> launched_;
   int rank_ = 0;
   int size_ = 1;
 };

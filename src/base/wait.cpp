@@ -5,12 +5,27 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "src/base/error.hpp"
 #include "src/base/progress_hook.hpp"
 
-namespace chorale::detail {
+namespace chorale {
+
+double time_limit(double seconds) {
+  const char* const said = std::getenv("CHORALE_TIMEOUT");
+  char* end = nullptr;
+  const double limit = said ? std::strtod(said, &end) : seconds;
+  if ((said && (end == said || *end)) || !(limit >= 0))
+    usage_error("the time limit of the collectives is not a number of seconds",
+                said ? fmt::format("CHORALE_TIMEOUT={}", said) : fmt::format("timeout_seconds = {}", seconds),
+                "set it to more seconds than the longest pause between two calls of a rank, such as 3600; 0 means no limit");
+  return limit == 0 ? std::numeric_limits<double>::infinity() : limit;
+}
+
+namespace detail {
 namespace {
 
 // A pending request to stop: a blocked signal (signals.hpp) that nobody has read yet; 0 if there is none.
@@ -56,4 +71,5 @@ void Idler::idle() {
   how_.clock.sleep(std::min(longest_sleep, first_sleep * (idles_ - how_.yields)));
 }
 
-}  // namespace chorale::detail
+}  // namespace detail
+}  // namespace chorale

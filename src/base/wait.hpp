@@ -55,6 +55,10 @@ class Idler {
 
 }  // namespace detail
 
+// The limit of waits that CHORALE_TIMEOUT sets, or else `seconds`; infinite if it is 0. Throws a usage error if it is no
+// number.
+double time_limit(double seconds);
+
 template <class Condition>
 void wait_until(Condition&& done, const Waiting& how, const char* what,
                 std::source_location where = std::source_location::current()) {

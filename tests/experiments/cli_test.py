@@ -88,13 +88,19 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = re.findall(r"(?m)^  (\w+) ", overview.stdout)
-        self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "export", "generate", "info", "man",
-                                         "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
+        self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "explain", "export", "generate", "info",
+                                         "man", "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
         with tempfile.TemporaryDirectory() as folder:
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
+            os.mkdir(f"{folder}/runs/latest/flight")
+            with open(f"{folder}/runs/latest/flight/n0.json", "w", encoding="ascii") as flight:  # explain reads it
+                json.dump({"host": "n0", "lost": "error: lost\n", "ranks": [
+                    {"rank": 0, "size": 1, "pid": 1, "host": "n0", "doing": "step 1", "folder": "", "beats": 0, "waits": 0,
+                     "state": "S", "end": "", "calls": []}]}, flight)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            for name in sorted(names, key=lambda name: name == "compare"):  # compare comes last: it moves `latest`
+            # `latest` is this run only for the first, and a run with models for all but compare, which comes last.
+            for name in sorted(names, key=lambda name: (name == "compare", name != "explain")):
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words

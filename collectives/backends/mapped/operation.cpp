@@ -288,6 +288,26 @@ void MappedOperation::examine() {
   if (running_) group_.throw_if_left(run_.sequence, plan_.words);
 }
 
+int MappedOperation::awaits() {
+  if (!running_ || !entered_) return -1;
+  for (int r = 0; !agreed_ && r < group_.size(); ++r)
+    if (r != group_.rank() && !meet(r)) return r;
+  const Program& program = part_->program;
+  for (std::size_t a = first_open_; a < program.actions.size(); ++a)
+    if (!done_[a])
+      if (const int rank = awaited_by(program.actions[a]); rank >= 0) return rank;
+  return at_the_end_ < program.at_the_end.size() ? program.at_the_end[at_the_end_].rank : -1;
+}
+
+int MappedOperation::awaited_by(const Action& action) {
+  for (const auto* events : {&action.events, &action.readers})
+    for (const Event& event : *events)
+      if (!has_happened(event)) return event.rank;
+  for (const Spot& spot : action.also_into)
+    if (!meet(spot.rank)) return spot.rank;
+  return -1;
+}
+
 void MappedOperation::abandon() noexcept {
   if (entered_) show(slot_->history, abandoned);
 }

@@ -22,6 +22,7 @@ class MappedOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
   void examine() override;
+  int awaits() override;
   void abandon() noexcept override;
   bool may_be_written() noexcept override;
   bool may_be_read() noexcept override { return may_be_written(); }
@@ -51,6 +52,7 @@ class MappedOperation final : public Operation {
   void flush();
   bool finish();
   void leave();
+  int awaited_by(const Action& action);
 
   const std::byte* seen(const Spot& spot) const;  // address of a spot of any rank; null if it is not mapped
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }

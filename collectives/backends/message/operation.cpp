@@ -60,6 +60,19 @@ void MessageOperation::examine() {
   watch_.examine();
 }
 
+// The peer of a message under way; of several, one that this rank receives.
+int MessageOperation::awaits() {
+  int sends_to = -1;
+  if (steps_left_ == 0) return sends_to;
+  for (const FlatMessage& message : plan_.messages) {
+    const auto step = static_cast<std::size_t>(message.step);
+    if (waits_[step] > 0 || under_way_[step] == 0) continue;
+    if (message.incoming) return message.peer;
+    sends_to = message.peer;
+  }
+  return sends_to;
+}
+
 void MessageOperation::enqueue(int step) {
   const Kind kind = flat(step).kind;
   const bool is_local = kind == Kind::reduce || kind == Kind::copy;

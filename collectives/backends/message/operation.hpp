@@ -46,6 +46,7 @@ class MessageOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
   void examine() override;
+  int awaits() override;
   void abandon() noexcept override { messenger_->cancel(); }
   bool may_be_written() noexcept override { return messenger_->is_receiving(); }
   bool may_be_read() noexcept override { return messenger_->is_sending(); }

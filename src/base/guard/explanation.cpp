@@ -1,0 +1,203 @@
+#include "src/base/guard/explanation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+std::vector<int> numbers_in(const std::string& ranges) {
+  std::vector<int> numbers;
+  for (const std::string& part : split(ranges, ',')) {
+    int first = 0, last = 0;
+    const char* const end = part.data() + part.size();
+    const auto read = std::from_chars(part.data(), end, first);
+    if (read.ec != std::errc()) continue;
+    last = first;
+    if (read.ptr != end) std::from_chars(read.ptr + 1, end, last);
+    for (int number = first; number <= last && numbers.size() < 100'000; ++number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::string ranks_in_words(const std::set<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + cpu_ranges({ranks.begin(), ranks.end()});
+}
+
+std::string words_of(const FlightCall& call) {
+  return fmt::format("call {} of ranks {}, {}", call.sequence, text_of(call.members), text_of(call.words));
+}
+
+std::string state_of(const FlightCall& call) {
+  switch (call.state) {
+    case FlightCall::State::over: return "over";
+    case FlightCall::State::failed: return "failed";
+    default: break;
+  }
+  std::string text = call.steps ? fmt::format("begun, {} steps done", call.steps) : "begun";
+  if (call.awaits >= 0) text += fmt::format(", waits for rank {}", call.awaits);
+  return text;
+}
+
+std::string last_call(const FlightPage& page) {
+  const FlightCall* const last = page.last();
+  return last ? fmt::format("its last call: {}: {}", words_of(*last), state_of(*last)) : "it has made no call yet";
+}
+
+std::string who(const FlightPage& page) { return fmt::format("rank {} on {}", page.rank, text_of(page.host)); }
+
+std::string how_it_lives(const SeenRank& rank) {
+  if (!rank.end.empty()) return rank.end;
+  switch (rank.state) {
+    case 'T': return "is stopped, as by SIGSTOP";
+    case 'R': return "computes";
+    case 'D': return "waits for a disk or a device";
+    case 'S': return "sleeps";
+    default: return "is silent";
+  }
+}
+
+// The newest call of this group that a rank has begun; null if none is known.
+const FlightCall* newest_in(const FlightPage& page, std::uint64_t group) {
+  const FlightCall* newest = nullptr;
+  for (const FlightCall& call : page.calls)
+    if (call.ticket && call.group == group && (!newest || call.ticket > newest->ticket)) newest = &call;
+  return newest;
+}
+
+// What the ranks wait for: each call that some wait in, who waits there, and who has not begun it.
+struct Wait {
+  const FlightCall* call = nullptr;
+  std::set<int> waiting, late;
+  std::map<int, const FlightCall*> other;  // ranks that made another call at the same place
+};
+
+std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Wait> waits;
+  for (const SeenRank& rank : all) {
+    if (!rank.page.waits) continue;
+    for (const FlightCall& call : rank.page.calls) {
+      if (call.state != FlightCall::State::begun) continue;
+      Wait& wait = waits[{call.group, call.sequence}];
+      if (!wait.call) wait.call = &call;
+      wait.waiting.insert(rank.page.rank);
+    }
+  }
+  std::vector<Wait> list;
+  for (auto& [place, wait] : waits) {
+    const std::vector<int> members = numbers_in(text_of(wait.call->members));
+    for (const SeenRank& rank : all) {
+      if (std::find(members.begin(), members.end(), rank.page.rank) == members.end()) continue;
+      const FlightCall* const newest = newest_in(rank.page, wait.call->group);
+      if (!newest || newest->sequence < wait.call->sequence) wait.late.insert(rank.page.rank);
+      for (const FlightCall& call : rank.page.calls)
+        if (call.ticket && call.group == place.first && call.sequence == place.second &&
+            text_of(call.words) != text_of(wait.call->words))
+          wait.other[rank.page.rank] = &call;
+    }
+    list.push_back(std::move(wait));
+  }
+  return list;
+}
+
+std::string newest_checkpoint(const std::string& folder) {
+  std::error_code ignored;
+  std::filesystem::path newest;
+  long most = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", ignored)) {
+    const std::string name = entry.path().filename().string();
+    long step = -1;  // of a complete set: "step-100", not "step-100.partial"
+    const char* const end = name.data() + name.size();
+    if (!name.starts_with("step-") || std::from_chars(name.data() + 5, end, step).ptr != end) continue;
+    if (step > most) most = step, newest = entry.path();
+  }
+  return newest.string();
+}
+
+std::string what_to_do(const std::vector<SeenRank>& all) {
+  for (const SeenRank& rank : all) {
+    const std::string folder = text_of(rank.page.folder);
+    if (folder.empty()) continue;
+    const std::string set = newest_checkpoint(folder);
+    return (set.empty() ? "there is no checkpoint: start the run again"
+                        : "resume from the newest checkpoint: --load " + set) +
+           "; the last calls of every rank: chorale explain " + folder;
+  }
+  return "start the program again";
+}
+
+std::string in_lines(const std::vector<std::string>& lines) {
+  std::string text = "error: " + escape_control(lines[0]);
+  for (std::size_t i = 1; i < lines.size(); ++i) text += "\n  " + escape_control(lines[i]);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all) {
+  std::vector<std::string> lines{fmt::format("{} {} in {}", who(ended.page), ended.end, text_of(ended.page.doing)),
+                                 last_call(ended.page)};
+  for (const Wait& wait : waits_among(all))
+    lines.push_back(fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
+                                words_of(*wait.call)));
+  lines.push_back(what_to_do(all));
+  return in_lines(lines);
+}
+
+std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
+  std::vector<std::string> lines{fmt::format("the run hangs: nothing has moved for {:.1f} s", seconds)};
+  const std::vector<Wait> waits = waits_among(all);
+  std::set<int> late;
+  for (const Wait& wait : waits) late.insert(wait.late.begin(), wait.late.end());
+  for (const SeenRank& rank : all)
+    if (rank.state == 'T' || !rank.end.empty()) late.insert(rank.page.rank);
+  std::set<int> reason;
+  for (const SeenRank& rank : all)
+    if (late.contains(rank.page.rank) && (!rank.page.waits || rank.state == 'T' || !rank.end.empty()))
+      reason.insert(rank.page.rank);
+  for (const SeenRank& rank : all) {
+    if (!(reason.empty() ? late : reason).contains(rank.page.rank)) continue;
+    lines.push_back(fmt::format("{} is late: it {}, in {}; {}", who(rank.page),
+                                rank.page.waits && rank.state != 'T' ? "waits in another call" : how_it_lives(rank),
+                                text_of(rank.page.doing), last_call(rank.page)));
+  }
+  for (const Wait& wait : waits) {
+    std::string line = fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
+                                   words_of(*wait.call));
+    if (!wait.late.empty()) line += fmt::format(", for {}", ranks_in_words(wait.late));
+    for (const auto& [rank, call] : wait.other) line += fmt::format("; rank {} called {}", rank, text_of(call->words));
+    if (wait.late.empty() && wait.other.empty())
+      line += wait.call->awaits < 0
+                  ? ", which all its ranks have begun"
+                  : fmt::format(", which all its ranks have begun: a message from rank {} has not come", wait.call->awaits);
+    lines.push_back(line);
+  }
+  if (waits.empty())
+    for (const SeenRank& rank : all)
+      if (!late.contains(rank.page.rank))
+        lines.push_back(fmt::format("{} {}, in {}", who(rank.page), how_it_lives(rank), text_of(rank.page.doing)));
+  lines.push_back(what_to_do(all) + "; a slow machine needs a longer limit: CHORALE_TIMEOUT=SECONDS");
+  return in_lines(lines);
+}
+
+std::string in_words(const SeenRank& rank) {
+  const char* const waits = rank.page.waits && rank.end.empty() ? " and waits for other ranks" : "";
+  return fmt::format("{}{}, in {}", how_it_lives(rank), waits, text_of(rank.page.doing));
+}
+
+std::vector<std::string> newest_calls(const FlightPage& page) {
+  std::vector<std::string> lines;
+  for (std::uint64_t ticket = page.newest; const FlightCall* call = page.call(ticket); --ticket)
+    lines.push_back(fmt::format("{}, {}: {}", words_of(*call), human_bytes(call->bytes), state_of(*call)));
+  return lines;
+}
+
+}  // namespace chorale

@@ -1,0 +1,32 @@
+// Why a run cannot go on, in words: read from the flight recorders of all ranks (flight_page.hpp). Pure functions of what
+// was seen, so that `chorale explain` says the same from a dump as the guard did when it happened.
+//
+//   rank 0   call 7 of 0-3, all_reduce   waits ─┐
+//   rank 1   call 7 of 0-3, all_reduce   waits ─┼──▶ rank 2   call 6 of 0-3 is over; stopped      "rank 2 is late"
+//   rank 3   call 7 of 0-3, all_reduce   waits ─┘
+//
+// A rank is late for a call if another member of the call's group has begun it and this rank has not. Of the late ranks,
+// those that wait in no call themselves are the reason. If all of them wait, ranks wait for each other.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/base/guard/flight_page.hpp"
+
+namespace chorale {
+
+struct SeenRank {
+  FlightPage page;
+  char state = '?';      // of its process, as in /proc/PID/stat: R, S, D, T, …; X: it has ended
+  std::string end = "";  // how it ended: "was killed by SIGKILL"; "" while it lives
+};
+
+std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all);
+std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
+
+std::string in_words(const SeenRank& rank);  // "is stopped, as by SIGSTOP, in step 12"
+
+// A rank's newest calls, newest first, a line each.
+std::vector<std::string> newest_calls(const FlightPage& page);
+
+}  // namespace chorale

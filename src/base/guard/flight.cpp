@@ -1,0 +1,78 @@
+#include "src/base/guard/flight.hpp"
+
+#include <fmt/format.h>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace chorale {
+
+SharedPage::SharedPage(int file) {
+  void* const place = mmap(nullptr, sizeof(FlightPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (place == MAP_FAILED)
+    throw Error(Exit::runtime, "a page of shared memory cannot be mapped", std::strerror(errno), "free some memory");
+  page_ = static_cast<FlightPage*>(place);
+}
+
+Flight::~Flight() {
+  if (page_->fate == FlightPage::Fate::running) page_->fate = FlightPage::Fate::finished;
+}
+
+std::uint64_t Flight::begin(std::uint64_t group, std::string_view members, std::uint64_t sequence, std::int64_t bytes,
+                            std::string_view words) {
+  const std::uint64_t ticket = page_->newest + 1;
+  FlightCall& call = page_->calls[ticket % FlightPage::kept];
+  call.ticket = ticket;
+  call.sequence = sequence;
+  call.group = group;
+  call.bytes = bytes;
+  call.steps = 0;
+  call.awaits = -1;
+  call.state = FlightCall::State::begun;
+  put(call.members, members);
+  put(call.words, words);
+  std::atomic_ref(page_->newest).store(ticket, std::memory_order_release);
+  beat();
+  return ticket;
+}
+
+void Flight::over(std::uint64_t ticket, FlightCall::State state) {
+  FlightCall& call = page_->calls[ticket % FlightPage::kept];
+  if (call.ticket == ticket) call.state = state;
+  beat();
+}
+
+void Flight::stands(std::uint64_t ticket, std::uint64_t steps, int awaits) {
+  FlightCall& call = page_->calls[ticket % FlightPage::kept];
+  if (call.ticket != ticket) return;
+  call.steps = steps;
+  call.awaits = awaits;
+}
+
+void Flight::tell(const std::string& text) const { send(line_.get(), text.data(), text.size(), MSG_NOSIGNAL); }
+
+std::string Flight::ask(const std::string& text) const {
+  constexpr int patience_milliseconds = 2000;
+  tell(text);
+  pollfd one{line_.get(), POLLIN, 0};
+  char answer[512];
+  if (poll(&one, 1, patience_milliseconds) <= 0) return "";
+  const ssize_t got = recv(line_.get(), answer, sizeof answer, 0);
+  return got > 0 ? std::string(answer, static_cast<std::size_t>(got)) : "";
+}
+
+void Flight::waits(double patience_seconds, std::uint64_t moved) {
+  page_->patience = patience_seconds;
+  std::atomic_ref(page_->moved).store(moved, std::memory_order_relaxed);
+  page_->waits = 1;
+  throw_if_lost();
+}
+
+void Flight::throw_if_lost() const {
+  if (lost()) [[unlikely]]
+    throw Error(Exit::watchdog, text_of(page_->reason), "", "");
+}
+
+}  // namespace chorale

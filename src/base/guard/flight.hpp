@@ -1,0 +1,66 @@
+// A rank's side of its flight recorder (flight_page.hpp): notes what the rank does, and tells its waits when the guard has
+// found that the run cannot go on.
+//
+//   flight.now("step 12")      flight.begin(…) … flight.over(ticket)      flight.beat()      flight.waits(…)
+#pragma once
+#include <sys/mman.h>
+
+#include <string>
+#include <string_view>
+
+#include "src/base/descriptor.hpp"
+#include "src/base/error.hpp"
+#include "src/base/guard/flight_page.hpp"
+
+namespace chorale {
+
+// Memory that this process shares with the guard of its host.
+class SharedPage {
+ public:
+  SharedPage() = default;
+  explicit SharedPage(int file);  // throws if the kernel refuses
+  SharedPage(SharedPage&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
+  SharedPage& operator=(SharedPage&& other) noexcept { return std::swap(page_, other.page_), *this; }
+  ~SharedPage() {
+    if (page_) munmap(page_, sizeof(FlightPage));
+  }
+  FlightPage* operator->() const { return page_; }
+  FlightPage& operator*() const { return *page_; }
+
+ private:
+  FlightPage* page_ = nullptr;
+};
+
+class Flight {
+ public:
+  Flight(Descriptor line, SharedPage page) : line_(std::move(line)), page_(std::move(page)) {}
+  ~Flight();  // tells the guard that this rank has finished
+
+  void now(std::string_view what) { put(page_->doing, what), beat(); }
+  void record_in(std::string_view folder) { put(page_->folder, folder); }
+  void failed() { page_->fate = FlightPage::Fate::failed; }
+  void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
+
+  // A call begins; returns its ticket.
+  std::uint64_t begin(std::uint64_t group, std::string_view members, std::uint64_t sequence, std::int64_t bytes,
+                      std::string_view words);
+  void over(std::uint64_t ticket, FlightCall::State state);
+  void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // how far a call is that this rank waits in
+
+  // Messages to the guard. The answer to a question is "" if none comes within two seconds.
+  void tell(const std::string& text) const;
+  std::string ask(const std::string& text) const;
+
+  // While this rank waits. Throws if the run cannot go on.
+  void waits(double patience_seconds, std::uint64_t moved);
+  void goes_on() { page_->waits = 0; }
+  bool lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire) != 0; }
+  void throw_if_lost() const;
+  const FlightPage& page() const { return *page_; }
+
+ private:
+  Descriptor line_;  // to the guard, which sees that it closes when this process ends
+  SharedPage page_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,73 @@
+// What a rank shows to the guard of its host (guard.hpp): one page of shared memory per rank, its flight recorder. The rank
+// writes it with plain stores while it works. The guard can read it whatever happened to the rank, even if the rank is dead,
+// stopped or in an endless loop.
+//
+//   rank ── writes ──▶ beats  where  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
+//
+// Cost: 20 ns for each call. All members are numbers and fixed texts, so a dump of the page is valid in any process.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace chorale {
+
+// One collective of one group, as this rank has made it.
+struct FlightCall {
+  enum class State : std::uint32_t { none, begun, over, failed };
+  std::uint64_t ticket = 0;    // counts this rank's calls on all groups from 1
+  std::uint64_t sequence = 0;  // counts the group's calls from 1
+  std::uint64_t group = 0;     // equal on all members, and different for groups that have other members
+  std::int64_t bytes = 0;
+  std::uint64_t steps = 0;   // of the schedule, done so far; set only while the rank waits
+  std::int32_t awaits = -1;  // the world rank that must act next; −1: unknown. Set only while the rank waits
+  State state = State::none;
+  char members[44] = {};  // world ranks: "0-3", "0,4,8"
+  char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
+};
+
+struct FlightPage {
+  static constexpr int kept = 32;  // the newest calls
+  enum class Fate : std::uint32_t { running, finished, failed };
+
+  std::int32_t rank = 0, size = 1, pid = 0;
+  Fate fate = Fate::running;
+  char host[64] = {};
+  char doing[64] = {};       // "start-up", "step 12", "saves step-12"
+  char folder[512] = {};     // of the run, for dumps; "" before there is one
+  std::uint64_t beats = 0;   // counts everything that this rank gets done: calls, layers, pieces of files
+  std::uint64_t moved = 0;   // steps of schedules, done by a rank that waits
+  std::uint32_t waits = 0;   // 1: the rank waits for other ranks
+  double patience = 60;      // seconds without any progress after which such a wait ends
+  std::uint64_t newest = 0;  // the newest ticket
+  FlightCall calls[kept];
+
+  // Written by the guard.
+  std::uint32_t lost = 0;  // 1: the run cannot go on; `reason` says why
+  char reason[1024] = {};
+
+  const FlightCall* call(std::uint64_t ticket) const {
+    const FlightCall& found = calls[ticket % kept];
+    return ticket != 0 && found.ticket == ticket ? &found : nullptr;
+  }
+  const FlightCall* last() const { return call(newest); }
+};
+
+template <std::size_t N>
+void put(char (&text)[N], std::string_view words) {
+  const std::size_t length = std::min(words.size(), N - 1);
+  std::memcpy(text, words.data(), length);
+  text[length] = 0;
+}
+
+// A text of a page that another process may be writing: it ends within its N bytes in any case.
+template <std::size_t N>
+std::string text_of(const char (&text)[N]) {
+  return {text, strnlen(text, N)};
+}
+
+}  // namespace chorale

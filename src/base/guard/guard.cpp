@@ -1,0 +1,137 @@
+#include "src/base/guard/guard.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/base/clock.hpp"
+#include "src/base/guard/leftovers.hpp"
+#include "src/base/guard/watchman.hpp"
+#include "src/base/host.hpp"
+#include "src/base/interfaces.hpp"
+#include "src/base/text.hpp"
+#include "src/base/wait.hpp"
+
+namespace chorale {
+namespace {
+
+// Equal on the ranks of one job on one host, and on no others. Abstract sockets belong to a network namespace, and so does
+// this name.
+std::string name_of_guard(const Environment& environment) {
+  for (const char* job : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
+    if (const auto number = environment(job)) return fmt::format("chorale-guard-{}-{}", getuid(), *number);
+  if (const auto step = environment("SLURM_STEP_ID"))
+    return fmt::format("chorale-guard-{}-{}.{}", getuid(), environment("SLURM_JOB_ID").value_or(""), *step);
+  return fmt::format("chorale-guard-{}-{}", getuid(), getppid());
+}
+
+struct Address {
+  sockaddr_un where{};
+  socklen_t length = 0;
+  explicit Address(const std::string& name) {
+    where.sun_family = AF_UNIX;
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                    name.copy(where.sun_path + 1, sizeof where.sun_path - 1));  // sun_path[0] stays 0
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&where); }
+};
+
+Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
+
+// Makes this process look like no rank, to people who list processes and to tools that find ranks by their command line or
+// their variables: both are overwritten where the kernel shows them.
+void hide_the_rank() {
+  prctl(PR_SET_NAME, "chorale-guard");
+  const std::string stat = contents_of("/proc/self/stat").value_or("");
+  const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
+  constexpr std::size_t arguments = 46, variables = 48;  // of each: start and end; fields[1] is the state
+  if (fields.size() <= variables + 1) return;
+  const auto address = [&](std::size_t field) { return reinterpret_cast<char*>(std::stoull(fields[field])); };
+  for (const std::size_t what : {arguments, variables})
+    std::memset(address(what), 0, static_cast<std::size_t>(address(what + 1) - address(what)));
+  std::strncpy(address(arguments), "chorale-guard",
+               static_cast<std::size_t>(address(arguments + 1) - address(arguments)) - 1);
+}
+
+// Two forks make it nobody's child: neither the rank nor the launcher waits for it. It also leaves the process group of the
+// rank, which launchers kill as a whole. Of the rank's files it keeps only stderr.
+void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
+  const Watchman::Job job{getppid(), launch.on_host, on_several_hosts(environment), session_folder()};
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child > 0) waitpid(child, nullptr, 0);
+  if (child != 0) return;
+  if (fork() != 0) _exit(0);
+  setpgid(0, 0);
+  for (const int ignored : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
+  hide_the_rank();
+  constexpr int kept = 3;
+  dup2(listening.release(), kept);
+  close_range(kept + 1, ~0u, 0);
+  const int nothing = open("/dev/null", O_RDWR);
+  dup2(nothing, 0);
+  dup2(nothing, 1);
+  try {
+    Watchman(Descriptor(kept), job).watch();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "warning: the ranks on %s are guarded no more: %s\n", host_name().c_str(), error.what());
+  }
+  _exit(0);
+}
+
+bool present(int line, int file) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
+  msghdr message{};
+  message.msg_iov = &data, message.msg_iovlen = 1, message.msg_control = room, message.msg_controllen = sizeof room;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
+}
+
+// The rank that binds the name starts the guard. Others may come before it listens, or while an earlier guard ends.
+Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
+  constexpr double patience_seconds = 2;
+  const Address address(name_of_guard(environment));
+  SystemClock clock;
+  for (const double until = clock.seconds() + patience_seconds; clock.seconds() < until; clock.sleep(1e-3)) {
+    if (Descriptor listening = new_socket(); bind(listening.get(), address.get(), address.length) == 0) {
+      if (listen(listening.get(), 4096) != 0) return {};
+      start_guard(std::move(listening), launch, environment);
+    }
+    if (Descriptor line = new_socket(); connect(line.get(), address.get(), address.length) == 0) return line;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment) {
+  if (launch.size <= 1 || environment("CHORALE_GUARD").value_or("") == "no") return nullptr;
+  const Descriptor file(memfd_create("chorale-flight", MFD_CLOEXEC));
+  if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0) return nullptr;
+  SharedPage page(file.get());
+  page->rank = launch.rank, page->size = launch.size, page->pid = getpid();
+  put(page->host, host_name());
+  put(page->doing, "start-up");
+  page->patience = time_limit(page->patience);
+  Descriptor line = line_to_guard(launch, environment);
+  if (!line || !present(line.get(), file.get())) return nullptr;
+  return std::make_unique<Flight>(std::move(line), std::move(page));
+}
+
+}  // namespace chorale

@@ -1,0 +1,106 @@
+#include "src/base/guard/guard_words.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+using Json = nlohmann::json;
+
+// JSON has no infinity.
+Json limit_as_json(double seconds) { return seconds == never ? Json() : Json(seconds); }
+double limit_in(const Json& json) { return json.is_null() ? never : json.get<double>(); }
+
+Json json_of(const Look& look) {
+  return {{"done", look.done},
+          {"waiting", limit_as_json(look.waiting)},
+          {"any", limit_as_json(look.any)},
+          {"here", look.here},
+          {"stopped", look.stopped},
+          {"blocked", look.blocked},
+          {"traced", look.traced}};
+}
+
+Look look_in(const Json& json) {
+  return {json.at("done"),    limit_in(json.at("waiting")), limit_in(json.at("any")), json.at("here"),
+          json.at("stopped"), json.at("blocked"),           json.at("traced")};
+}
+
+Json json_of(const FlightCall& call) {
+  return {
+      {"ticket", call.ticket},       {"sequence", call.sequence}, {"group", call.group}, {"bytes", call.bytes},
+      {"steps", call.steps},         {"awaits", call.awaits},     {"state", call.state}, {"members", text_of(call.members)},
+      {"words", text_of(call.words)}};
+}
+
+FlightCall call_in(const Json& json) {
+  FlightCall call{json.at("ticket"), json.at("sequence"), json.at("group"), json.at("bytes"),
+                  json.at("steps"),  json.at("awaits"),   json.at("state")};
+  put(call.members, json.at("members").get<std::string>());
+  put(call.words, json.at("words").get<std::string>());
+  return call;
+}
+
+Json json_of(const SeenRank& rank) {
+  const FlightPage& page = rank.page;
+  Json calls = Json::array();
+  for (std::uint64_t ticket = page.newest; const FlightCall* call = page.call(ticket); --ticket)
+    calls.push_back(json_of(*call));
+  return {{"rank", page.rank},
+          {"size", page.size},
+          {"pid", page.pid},
+          {"host", text_of(page.host)},
+          {"doing", text_of(page.doing)},
+          {"folder", text_of(page.folder)},
+          {"beats", page.beats},
+          {"waits", page.waits},
+          {"state", std::string(1, rank.state)},
+          {"end", rank.end},
+          {"calls", calls}};
+}
+
+SeenRank rank_in(const Json& json) {
+  SeenRank rank;
+  FlightPage& page = rank.page;
+  page.rank = json.at("rank"), page.size = json.at("size"), page.pid = json.at("pid");
+  page.beats = json.at("beats"), page.waits = json.at("waits");
+  put(page.host, json.at("host").get<std::string>());
+  put(page.doing, json.at("doing").get<std::string>());
+  put(page.folder, json.at("folder").get<std::string>());
+  rank.state = (json.at("state").get<std::string>() + "?")[0];
+  rank.end = json.at("end");
+  for (const Json& one : json.at("calls")) {
+    const FlightCall call = call_in(one);
+    page.calls[call.ticket % FlightPage::kept] = call;
+    page.newest = std::max(page.newest, call.ticket);
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::string text_of(const GuardWords& words, int indent) {
+  Json json{{"host", words.host}};
+  if (words.look) json["look"] = json_of(*words.look);
+  if (words.asks) json["asks"] = true;
+  if (!words.lost.empty()) json["lost"] = words.lost;
+  for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
+  return json.dump(indent, ' ', true, Json::error_handler_t::replace);
+}
+
+GuardWords guard_words_in(const std::string& text) try {
+  const Json json = Json::parse(text);
+  GuardWords words{json.at("host")};
+  if (json.contains("look")) words.look = look_in(json["look"]);
+  words.asks = json.value("asks", false);
+  words.lost = json.value("lost", "");
+  for (const Json& rank : json.value("ranks", Json::array())) words.ranks.push_back(rank_in(rank));
+  return words;
+} catch (const Json::exception& error) {
+  throw Error(Exit::usage, "these are not the words of a guard", error.what(), "remove the file");
+}
+
+}  // namespace chorale

@@ -1,0 +1,28 @@
+// What guards say to each other, and what they write down: JSON with any of these members.
+//
+//   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do
+//   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
+//   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the answer
+//   {"host": "n1", "lost": "error: rank 2 …", "ranks": […]}               the run cannot go on; also the file of a dump
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/guard/explanation.hpp"
+#include "src/base/guard/look.hpp"
+
+namespace chorale {
+
+struct GuardWords {
+  std::string host;
+  std::optional<Look> look = {};
+  bool asks = false;
+  std::string lost = "";  // the explanation
+  std::vector<SeenRank> ranks = {};
+};
+
+std::string text_of(const GuardWords& words, int indent = -1);  // −1: on one line
+GuardWords guard_words_in(const std::string& text);             // throws an Error that says what is wrong
+
+}  // namespace chorale

@@ -1,0 +1,33 @@
+// What ranks do at one moment, summed up: enough to judge whether a run hangs.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace chorale {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+struct Look {
+  std::uint64_t done = 0;                  // everything that the ranks have got done so far
+  double waiting = never, any = never;     // the least limit, in seconds, of the ranks that wait, and of all ranks
+  int here = 0, stopped = 0, blocked = 0;  // ranks that live; of these, stopped by a signal, and waiting for a disk
+  bool traced = false;                     // a debugger looks at a rank
+
+  void add(const Look& other) {
+    done += other.done;
+    waiting = std::min(waiting, other.waiting), any = std::min(any, other.any);
+    here += other.here, stopped += other.stopped, blocked += other.blocked;
+    traced |= other.traced;
+  }
+
+  // The seconds without any progress after which the run hangs. A rank may wait unseen in MPI for one that is stopped, so
+  // then all limits count. If all ranks are stopped, somebody has paused the run. A disk may take its time.
+  double limit() const {
+    constexpr double for_a_disk = 10;
+    if (traced || stopped == here) return never;
+    return (stopped > 0 ? any : waiting) * (blocked > 0 ? for_a_disk : 1);
+  }
+};
+
+}  // namespace chorale

@@ -1,0 +1,142 @@
+#include "src/base/guard/other_guards.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "src/base/interfaces.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::size_t longest_line = 64 << 20, longest_greeting = 4096;
+
+Descriptor new_socket() {
+  Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  if (made) setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return made;
+}
+
+// Connects within a second, or not at all: an address may belong to a network that reaches no other host.
+bool connects(int line, const std::string& address, int port) {
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (inet_pton(AF_INET, address.c_str(), &where.sin_addr) != 1) return false;
+  fcntl(line, F_SETFL, O_NONBLOCK);
+  if (connect(line, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0) return true;
+  pollfd one{line, POLLOUT, 0};
+  int why = 0;
+  socklen_t length = sizeof why;
+  return errno == EINPROGRESS && poll(&one, 1, 1000) == 1 && getsockopt(line, SOL_SOCKET, SO_ERROR, &why, &length) == 0 &&
+         why == 0;
+}
+
+}  // namespace
+
+std::string OtherGuards::invite() {
+  std::uint64_t secret[2] = {};
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  socklen_t length = sizeof where;
+  listening_ = new_socket();
+  if (getrandom(secret, sizeof secret, 0) != sizeof secret || !listening_ ||
+      bind(listening_.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0 ||
+      listen(listening_.get(), 4096) != 0 ||
+      getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&where), &length) != 0)
+    return "";
+  fcntl(listening_.get(), F_SETFL, O_NONBLOCK);
+  secret_ = fmt::format("{:016x}{:016x}", secret[0], secret[1]);
+  std::vector<std::string> addresses;
+  for (const Interface& each : network_interfaces())
+    if (each.up && !each.loopback) addresses.push_back(each.address);
+  return fmt::format("{} {} {}", chorale::join(addresses, ","), ntohs(where.sin_port), secret_);
+}
+
+void OtherGuards::join(const std::string& invitation, const std::string& greeting) {
+  const std::vector<std::string> words = split(invitation, ' ');
+  if (words.size() != 3) return;
+  for (const std::string& address : split(words[0], ',')) {
+    Descriptor line = new_socket();
+    if (!line || !connects(line.get(), address, std::atoi(words[1].c_str()))) continue;
+    Guard& guard = guards_.emplace_back();
+    guard.line = std::move(line);
+    guard.host = "that of rank 0";
+    guard.trusted = true;
+    guard.heard = clock_.seconds();
+    guard.out = words[2] + "\n" + greeting + "\n";
+    return;
+  }
+}
+
+void OtherGuards::add_to(std::vector<pollfd>& files) const {
+  if (listening_) files.push_back({listening_.get(), POLLIN, 0});
+  for (const Guard& guard : guards_)
+    if (!guard.ended)
+      files.push_back({guard.line.get(), static_cast<short>(guard.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+}
+
+void OtherGuards::say(const std::string& text) {
+  for (Guard& guard : guards_)
+    if (guard.trusted && !guard.ended) say(guard, text);
+}
+
+void OtherGuards::take_in() {
+  for (;;) {
+    Descriptor line(listening_ ? accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1);
+    if (!line) return;
+    Guard& guard = guards_.emplace_back();
+    guard.line = std::move(line);
+    guard.heard = clock_.seconds();
+  }
+}
+
+std::vector<OtherGuards::Message> OtherGuards::move() {
+  std::vector<Message> messages;
+  take_in();
+  for (Guard& guard : guards_) {
+    if (guard.ended) continue;
+    if (!guard.out.empty()) {
+      const ssize_t sent = send(guard.line.get(), guard.out.data(), guard.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) guard.out.erase(0, static_cast<std::size_t>(sent));
+    }
+    receive(guard, messages);
+  }
+  std::erase_if(guards_, [](const Guard& guard) { return guard.ended && !guard.trusted; });
+  return messages;
+}
+
+void OtherGuards::receive(Guard& guard, std::vector<Message>& messages) {
+  char piece[1 << 16];
+  for (;;) {
+    const ssize_t got = recv(guard.line.get(), piece, sizeof piece, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) guard.ended = true;
+    if (got <= 0) break;
+    guard.heard = clock_.seconds();
+    guard.in.append(piece, static_cast<std::size_t>(got));
+    if (guard.in.size() > (guard.trusted ? longest_line : longest_greeting)) guard.ended = true;
+    if (guard.ended) return;
+  }
+  for (std::size_t end; (end = guard.in.find('\n')) != std::string::npos; guard.in.erase(0, end + 1)) {
+    const std::string line = guard.in.substr(0, end);
+    if (guard.trusted)
+      messages.push_back({&guard, line});
+    else if (line == secret_)
+      guard.trusted = true;
+    else
+      guard.ended = true;
+    if (!guard.trusted) return;
+  }
+}
+
+}  // namespace chorale

@@ -1,0 +1,159 @@
+// What the guard says of flight recorders that show a dead rank, a late one, different calls, a lost message; what it says
+// to other guards; and when it says that a run hangs.
+#include "src/base/guard/dump.hpp"
+#include "src/base/guard/explanation.hpp"
+#include "src/base/guard/flight.hpp"
+#include "src/base/guard/guard_words.hpp"
+#include "tests/catch.hpp"
+#include "tests/refused.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+constexpr std::uint64_t all_four = 11, first_two = 22;
+
+struct Shown {
+  std::uint64_t group;
+  const char* members;
+  std::uint64_t sequence;
+  const char* words;
+  FlightCall::State state = FlightCall::State::over;
+  int awaits = -1;
+};
+
+SeenRank rank_that(int rank, bool waits, std::initializer_list<Shown> calls, char state = 'S') {
+  SeenRank seen;
+  FlightPage& page = seen.page;
+  page.rank = rank, page.size = 4, page.waits = waits;
+  put(page.host, rank < 2 ? "n0" : "n1");
+  put(page.doing, "step 12");
+  for (const Shown& shown : calls) {
+    FlightCall& call = page.calls[++page.newest % FlightPage::kept];
+    call.ticket = page.newest;
+    call.group = shown.group, call.sequence = shown.sequence, call.state = shown.state, call.awaits = shown.awaits;
+    put(call.members, shown.members);
+    put(call.words, shown.words);
+  }
+  seen.state = state;
+  return seen;
+}
+
+constexpr auto begun = FlightCall::State::begun;
+const Shown sixth{all_four, "0-3", 6, "all_gather of 8 f32, ring"};
+const Shown seventh{all_four, "0-3", 7, "all_reduce of 64 f32, sum, ring", begun};
+
+bool says(const std::string& text, const std::string& part) {
+  INFO(text);
+  const bool found = text.find(part) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+TEST_CASE("the guard names a stopped rank, and who waits for it") {
+  const std::string said = explain_hang({rank_that(0, true, {sixth, seventh}), rank_that(1, true, {sixth, seventh}),
+                                         rank_that(2, false, {sixth}, 'T'), rank_that(3, true, {sixth, seventh})},
+                                        60);
+  says(said, "error: the run hangs: nothing has moved for 60.0 s\n");
+  says(said,
+       "rank 2 on n1 is late: it is stopped, as by SIGSTOP, in step 12; its last call: call 6 of ranks 0-3, all_gather");
+  says(said, "ranks 0-1,3 wait in call 7 of ranks 0-3, all_reduce of 64 f32, sum, ring, for rank 2\n");
+  CHECK(said.find("rank 0 on") == std::string::npos);
+}
+
+TEST_CASE("the guard names the rank at the end of a chain of waits") {
+  const Shown pair{first_two, "0-1", 3, "broadcast of 4 f32", begun};
+  const std::string said = explain_hang({rank_that(0, false, {sixth}, 'R'), rank_that(1, true, {sixth, pair}),
+                                         rank_that(2, true, {sixth, seventh}), rank_that(3, true, {sixth, seventh})},
+                                        5);
+  says(said, "rank 0 on n0 is late: it computes, in step 12");
+  says(said, "rank 1 waits in call 3 of ranks 0-1, broadcast of 4 f32, for rank 0\n");
+  says(said, "ranks 2-3 wait in call 7 of ranks 0-3, all_reduce of 64 f32, sum, ring, for ranks 0-1\n");
+  CHECK(said.find("rank 1 on") == std::string::npos);
+}
+
+TEST_CASE("the guard shows different calls, ranks that wait for each other, and a message that is lost") {
+  Shown other = seventh;
+  other.words = "all_reduce of 65 f32, sum, ring";
+  says(explain_hang({rank_that(0, true, {sixth, seventh}), rank_that(1, true, {sixth, other})}, 5),
+       "rank 1 called all_reduce of 65 f32, sum, ring");
+  const Shown pair{first_two, "0-1", 3, "broadcast of 4 f32", begun};
+  const std::string crossed = explain_hang({rank_that(0, true, {sixth, seventh}), rank_that(1, true, {sixth, pair})}, 5);
+  says(crossed, "rank 0 on n0 is late: it waits in another call");
+  says(crossed, "rank 1 on n0 is late: it waits in another call");
+  Shown waiting = seventh;
+  waiting.awaits = 1;
+  says(explain_hang({rank_that(0, true, {sixth, waiting}), rank_that(1, true, {sixth, seventh})}, 5),
+       "which all its ranks have begun: a message from rank 1 has not come");
+}
+
+TEST_CASE("the guard says how a rank ended, its last call, and from where to resume") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-9");
+  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-10");
+  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-11.partial");
+  SeenRank dead = rank_that(2, false, {sixth}, 'X');
+  dead.end = "was killed by SIGKILL";
+  put(dead.page.folder, folder.path().string());
+  const std::string said = explain_end(dead, {rank_that(0, true, {sixth, seventh}), dead});
+  says(said, "error: rank 2 on n1 was killed by SIGKILL in step 12\n  its last call: call 6 of ranks 0-3, all_gather");
+  says(said, "rank 0 waits in call 7 of ranks 0-3");
+  says(said, "checkpoints/step-10; ");
+}
+
+TEST_CASE("only the newest calls are kept, and a call that is gone is not taken for another") {
+  FlightPage page;
+  FlightCall& call = page.calls[40 % FlightPage::kept];
+  call.ticket = page.newest = 40;
+  CHECK(page.last() == &call);
+  CHECK(page.call(40 - FlightPage::kept) == nullptr);
+  CHECK(newest_calls(page).size() == 1);
+}
+
+TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
+  GuardWords words{
+      .host = "n1", .asks = true, .lost = "error: \x1b[1m\xff", .ranks = {rank_that(3, true, {sixth, seventh})}};
+  words.look = Look{7, never, 60, 2, 1, 0, true};
+  const GuardWords again = guard_words_in(text_of(words));
+  CHECK(text_of(again) == text_of(words));
+  CHECK(again.look->waiting == never);
+  CHECK(again.look->any == 60);
+  CHECK(again.ranks.at(0).page.last()->awaits == -1);
+  for (const char* wrong : {"", "{", "[]", R"({"host": 3})", R"({"host": "a", "look": {}})",
+                            R"({"host": "a", "ranks": [1]})", R"({"host": "a", "ranks": 4})"})
+    CHECK_THROWS_AS(guard_words_in(wrong), Error);
+}
+
+TEST_CASE("flight recorders of several hosts are read back, each rank once") {
+  const TemporaryFolder folder;
+  const auto on = [&](const char* host, std::vector<SeenRank> ranks) {
+    for (SeenRank& rank : ranks) put(rank.page.folder, folder.path().string());
+    write_dump({.host = host, .lost = host, .ranks = std::move(ranks)});
+  };
+  on("n0", {rank_that(0, true, {sixth}), rank_that(1, true, {sixth}), rank_that(2, false, {sixth}, 'T')});
+  on("n1", {rank_that(3, true, {sixth}), rank_that(2, false, {sixth}, 'T')});
+  const GuardWords all = read_dumps(folder.path());
+  REQUIRE(all.ranks.size() == 4);
+  for (int rank = 0; rank < 4; ++rank) CHECK(all.ranks[static_cast<std::size_t>(rank)].page.rank == rank);
+  CHECK(all.lost == "n0");
+}
+
+TEST_CASE("a run hangs by its waits, unless somebody has paused or debugs it") {
+  Look look{.waiting = 5, .any = 4, .here = 3};
+  CHECK(look.limit() == 5);
+  look.stopped = 1;
+  CHECK(look.limit() == 4);
+  look.stopped = 3;
+  CHECK(look.limit() == never);
+  look.stopped = 0, look.blocked = 1;
+  CHECK(look.limit() == 50);
+  look.traced = true;
+  CHECK(look.limit() == never);
+  look = {.here = 1};
+  look.add({.done = 3, .waiting = 2, .any = 1, .here = 2, .stopped = 1});
+  CHECK(look.limit() == 1);
+  CHECK(Look{.here = 2}.limit() == never);
+}
+
+}  // namespace
+}  // namespace chorale::test

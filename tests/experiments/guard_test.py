@@ -1,0 +1,162 @@
+"""A rank that is killed or stopped ends the run with one explanation, and a killed launcher leaves nothing behind.
+
+   KILLS=50 TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/experiments/guard_test.py
+
+KILLS counts the kills of ranks and of launchers, each at a random moment; 4 and 2 in `make test`.
+"""
+import glob
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from alive import processes
+from programs import chorale, finish, launch, spawn, start, until
+
+kills = int(os.environ.get("KILLS", "4"))
+seed = int(os.environ.get("SEED", "1"))
+most_seconds = 5  # after the death of a rank or the launcher, until all processes are gone: the promise, on a quiet machine
+
+
+def ranks_of(job):
+    """The ranks by number. The guard shows neither variables nor a parent."""
+    found = {}
+    among = processes()
+    for pid, process in among.items():
+        if process.session != job.pid or process.state == "Z":
+            continue
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as variables, open(f"/proc/{pid}/comm") as name:
+                rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", variables.read())
+                if rank and name.read().strip() == "chorale":
+                    found[int(rank.group(1))] = pid
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def left_of(job):
+    return [pid for pid, process in processes().items() if process.session == job.pid and process.state != "Z"]
+
+
+class Guard(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def train(self, ranks=3, iterations=1000000, layout="dp{}.z1", **environment):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
+        job = spawn([*launch, "-n", str(ranks), chorale, "train", "--preset", "tiny", "--train-iters", str(iterations),
+                     "--global-batch-size", "6", "--micro-batch-size", "1", "--layout", layout.format(ranks), "--run-dir",
+                     f"{self.folder.name}/runs", "--eval-samples", "6", "--save-interval", "20", "--threads", "1"],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**kept, "TMPDIR": self.folder.name, **environment})
+        self.addCleanup(self.end, job)
+        return job
+
+    def end(self, job):
+        for pid in left_of(job):
+            os.kill(pid, signal.SIGKILL)
+        job.stdout.close()
+        job.stderr.close()
+        job.wait()
+
+    def steps(self):
+        count = 0
+        for file in glob.glob(f"{self.folder.name}/runs/20*/metrics.jsonl"):
+            with open(file, encoding="ascii") as metrics:
+                count += metrics.read().count('"step"')
+        return count
+
+    def gone(self, job):
+        """Waits until no process of the job is left, and returns the seconds that this took."""
+        began = time.monotonic()
+        while left_of(job) and time.monotonic() - began < 10 * most_seconds:
+            time.sleep(0.02)
+        self.assertEqual(left_of(job), [])
+        return time.monotonic() - began
+
+    def test_a_killed_rank_is_named_and_the_run_can_be_explained(self):
+        job = self.train()
+        until(lambda: self.steps() > 30, job)
+        os.kill(ranks_of(job)[1], signal.SIGKILL)
+        _, errors = finish(job)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertRegex(errors, r"error: rank 1 on \S+ was killed by SIGKILL in (step|saving step) \d+\n"
+                                 r"  its last call: call \d+ of ranks 0-2, \w+ of ")
+        self.assertRegex(errors, r"resume from the newest checkpoint: --load \S+/checkpoints/step-\d+;")
+        self.assertEqual(errors.count("error: "), 1, errors)
+        told = start([chorale, "explain", f"{self.folder.name}/runs/latest", "--calls", "2"])
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertRegex(told.stdout, r"\nrank 1 on \S+: was killed by SIGKILL, in ")
+        self.assertEqual(len(re.findall(r"^rank \d on", told.stdout, re.MULTILINE)), 3)
+        self.assertEqual(len(re.findall(r"^  call \d+ of ranks 0-2, ", told.stdout, re.MULTILINE)), 6)
+
+    def test_a_stopped_rank_is_named(self):
+        for victim in (0, 2):
+            with self.subTest(victim=victim):
+                job = self.train(CHORALE_TIMEOUT="2")
+                steps = self.steps()
+                until(lambda steps=steps: self.steps() > steps + 10, job)
+                os.kill(ranks_of(job)[victim], signal.SIGSTOP)
+                _, errors = finish(job)
+                self.assertEqual(job.returncode, 4, errors)
+                self.assertRegex(errors, r"error: the run hangs: nothing has moved for [2-9]\.\d s\n"
+                                         rf"  rank {victim} on \S+ is late: it is stopped, as by SIGSTOP, in step \d+;")
+                self.assertRegex(errors, rf"wait in call \d+ of ranks 0-2, .* for rank {victim}\n")
+                self.assertEqual(errors.count("error: "), 1, errors)
+
+    def test_a_run_that_is_paused_as_a_whole_goes_on(self):
+        job = self.train(iterations=60, CHORALE_TIMEOUT="1")
+        until(lambda: self.steps() > 5, job)
+        everybody = ranks_of(job).values()
+        for pid in everybody:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(3)
+        for pid in everybody:
+            os.kill(pid, signal.SIGCONT)
+        _, errors = finish(job)
+        self.assertEqual(job.returncode, 0, errors)
+
+    def test_ranks_killed_at_random_moments_are_named(self):
+        chance = random.Random(seed)
+        for trial in range(kills):
+            job = self.train()
+            until(lambda job=job: len(ranks_of(job)) == 3, job)
+            time.sleep(chance.uniform(0, 3))
+            victim = chance.randrange(3)
+            with self.subTest(trial=trial, victim=victim):
+                os.kill(ranks_of(job)[victim], signal.SIGKILL)
+                seconds = self.gone(job)
+                _, errors = finish(job)
+                self.assertNotEqual(job.returncode, 0)
+                self.assertRegex(errors, rf"error: rank {victim} on \S+ was killed by SIGKILL in [\w -]+\d*\n  it", errors)
+                print(f"kill {trial}: rank {victim}, all gone after {seconds:.1f} s")
+
+    def test_a_killed_launcher_leaves_no_process_and_no_file(self):
+        chance = random.Random(seed)
+        for trial in range((kills + 1) // 2):
+            shared = set(os.listdir("/dev/shm"))
+            job = self.train()
+            until(lambda job=job: len(ranks_of(job)) == 3, job)
+            time.sleep(chance.uniform(0, 3))
+            with self.subTest(trial=trial):
+                os.kill(job.pid, signal.SIGKILL)
+                job.wait()
+                seconds = self.gone(job)
+                self.assertLessEqual(set(os.listdir("/dev/shm")), shared)
+                self.assertEqual(glob.glob(f"{self.folder.name}/ompi.*/pid.*"), [])
+                print(f"launcher {trial}: all gone after {seconds:.1f} s")
+
+    def test_a_rank_that_fails_says_so_alone(self):
+        job = self.train(iterations=30, CHORALE_LOAD=f"{self.folder.name}/nothing")
+        _, errors = finish(job)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertNotIn("was killed", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
