@@ -38,7 +38,7 @@ Communicator::State::~State() {
   if (group) try {
       group->leave();
     } catch (const std::exception& error) {
-      if (std::uncaught_exceptions() == 0) end_rank(error, *world->transport);
+      if (std::uncaught_exceptions() == 0) end_rank(error, *world);
     }
 }
 
@@ -169,7 +169,7 @@ bool Communicator::State::begin(Request::PendingCall& call) {
   if (Flight* const flight = engine->flight()) {
     const Plan& plan = call.route->plan;
     const std::int64_t count = std::max(plan.problem.input_count(), plan.problem.output_count());
-    call.ticket = flight->begin(mark_, members_, sequence_, count * size_of(plan.dtype), plan.words);
+    call.ticket = flight->begin(in_flight_, sequence_, count * size_of(plan.dtype), plan.words);
   }
   queue_.pop_front();
   --awaiting_;
@@ -217,15 +217,15 @@ int Communicator::State::launched_rank(int member) const {
 }
 
 // Groups with the same members share a mark only if they have the same id too; then one is gone before the other is made.
-void Communicator::State::name_for_guard() {
-  if (!engine->flight()) return;
+Flight::Group Communicator::State::in_flight_recorder() const {
+  if (!engine->flight()) return {};
   std::vector<int> ranks;
-  mark_ = (is_pair ? 2u : 1u) + membership.id;
+  std::uint64_t mark = (is_pair ? 2u : 1u) + membership.id;
   for (int member = 0; member < size(); ++member) {
     ranks.push_back(launched_rank(member));
-    mark_ = (mark_ ^ static_cast<std::uint64_t>(ranks.back() + 1)) * 0x9E3779B97F4A7C15u;
+    mark = (mark ^ static_cast<std::uint64_t>(ranks.back() + 1)) * 0x9E3779B97F4A7C15u;
   }
-  members_ = is_pair ? fmt::format("{},{}", ranks[0], ranks[1]) : cpu_ranges(ranks);
+  return engine->flight()->enter(mark, is_pair ? fmt::format("{},{}", ranks[0], ranks[1]) : cpu_ranges(ranks));
 }
 
 void Communicator::State::refuse_after_giving_up() const {

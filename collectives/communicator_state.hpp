@@ -28,9 +28,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
         world(std::move(its_world)),
         membership(std::move(its_membership)),
         routes(*world, membership, is_a_pair),
-        is_pair(is_a_pair) {
-    name_for_guard();
-  }
+        is_pair(is_a_pair),
+        in_flight_(in_flight_recorder()) {}
   ~State();
 
   int rank() const { return membership.rank; }
@@ -69,10 +68,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void end(Request::PendingCall& call);
   std::unique_ptr<Operation> operation_of(Route& route);
   void refuse_after_giving_up() const;
-  void name_for_guard();
+  Flight::Group in_flight_recorder() const;
 
-  std::uint64_t mark_ = 0;          // in flight recorders: equal on all members
-  std::string members_;             // for people: "0-3"
+  const Flight::Group in_flight_;
   bool is_ours_ = false;            // the current call is made by the communicator itself, as within split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;

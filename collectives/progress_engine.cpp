@@ -79,7 +79,7 @@ void ProgressEngine::tell_guard() {
     const int awaited = call->operation->awaits();
     flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
   }
-  flight_->waits(patience_seconds_, moved());
+  flight_->waits(patience_seconds_, moved(), finishing_ ? finishing_->ticket : 0);
 }
 
 void ProgressEngine::finish(Request::PendingCall& call, bool briefly) {
@@ -87,6 +87,7 @@ void ProgressEngine::finish(Request::PendingCall& call, bool briefly) {
     progress();
     return call.over;
   };
+  finishing_ = &call;
   if (!call.over) try {
       wait_until(done, briefly ? briefly_ : waiting_, call.route->plan.words.c_str());
       if (flight_) flight_->goes_on();

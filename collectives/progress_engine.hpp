@@ -55,7 +55,8 @@ class ProgressEngine {
   Flight* const flight_;
   const double patience_seconds_;  // told to the guard
   std::uint64_t polls_ = 0;
-  std::vector<Request::PendingCall*> calls_;  // the calls of one group are in call order
+  const Request::PendingCall* finishing_ = nullptr;  // the newest call that was waited for
+  std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order
 };
 
 }  // namespace chorale

@@ -46,8 +46,9 @@ bool oversubscribed(Transport& transport) {
 
 }  // namespace
 
-void end_rank(const std::exception& error, const Transport& transport) {
-  fmt::print(stderr, "{}", describe(error, transport.rank(), transport.size()));
+void end_rank(const std::exception& error, const World& world) {
+  if (world.runtime && world.runtime->flight()) world.runtime->flight()->failed();
+  fmt::print(stderr, "{}", describe(error, world.transport->rank(), world.transport->size()));
   std::fflush(nullptr);
   std::_Exit(exit_code_of(error));
 }
@@ -72,7 +73,7 @@ World::~World() {
     const double until = clock.seconds() + patience_seconds;
     for (; !transport->all_left() && clock.seconds() < until; clock.sleep(1e-3)) run_progress_hooks();
   } catch (const std::exception& error) {
-    end_rank(error, *transport);
+    end_rank(error, *this);
   }
 }
 

@@ -28,6 +28,6 @@ struct World {
 
 // Prints the error and ends the process. For destructors, which cannot throw, when they find that ranks made different
 // calls.
-[[noreturn]] void end_rank(const std::exception& error, const Transport& transport);
+[[noreturn]] void end_rank(const std::exception& error, const World& world);
 
 }  // namespace chorale

@@ -31,7 +31,7 @@ class Explain final : public Command {
     fmt::print("{}", dumps_.lost);
     for (const SeenRank& rank : dumps_.ranks) {
       const FlightPage& page = rank.page;
-      fmt::print("\nrank {} on {}: {}\n", page.rank, escape_control(text_of(page.host)), escape_control(in_words(rank)));
+      fmt::print("\nrank {} on {}: {}\n", page.rank, escape_control(fixed_text(page.host)), escape_control(in_words(rank)));
       std::int64_t left = calls_;
       for (const std::string& line : newest_calls(page)) {
         if (left-- == 0) break;

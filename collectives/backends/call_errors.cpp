@@ -6,9 +6,10 @@
 
 namespace chorale {
 
-void throw_calls_differ(const CallOf& ours, const CallOf& theirs) {
+void throw_calls_differ(std::uint64_t sequence, const CallOf& ours, const CallOf& theirs) {
   throw Error(Exit::runtime, "ranks of one group made different calls",
-              fmt::format("rank {} called {}, rank {} called {}", ours.rank, ours.words, theirs.rank, theirs.words),
+              fmt::format("rank {} called {}, rank {} called {}, as call {} of the group", ours.rank, ours.words,
+                          theirs.rank, theirs.words, sequence),
               "make the same calls in the same order on all ranks of a group");
 }
 

@@ -10,7 +10,8 @@ struct CallOf {
   int rank;
   std::string words;
 };
-[[noreturn]] void throw_calls_differ(const CallOf& ours, const CallOf& theirs);
+// `sequence` counts the calls of the group from 1.
+[[noreturn]] void throw_calls_differ(std::uint64_t sequence, const CallOf& ours, const CallOf& theirs);
 
 // `peer` left the group after `calls` calls, and `rank` waits in a later one.
 [[noreturn]] void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words);

@@ -42,13 +42,13 @@ class MpiGroup final : public Group {
   // A pair needs no communicator, because it runs no native collectives.
   MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
       : world_(world), book_(world.line, membership) {
-    if (!is_pair) make_communicator();
+    if (!is_pair) make_communicators();
   }
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     book_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
-    if (!plan.algorithm) return std::make_unique<MpiNative>(own_.get(), book_, plan, workspace);
+    if (!plan.algorithm) return std::make_unique<MpiNative>(*native_, book_, plan, workspace);
     return over_messages<MpiMessenger>(book_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
   }
 
@@ -58,7 +58,7 @@ class MpiGroup final : public Group {
 
   void poison(const std::string& why) noexcept override {
     world_.gave_up = true;
-    own_.release();
+    if (native_) native_->never_free();
     book_.poison(why);
   }
   void close() noexcept override { book_.close(); }
@@ -73,22 +73,26 @@ class MpiGroup final : public Group {
 
   // Called by every member while the group is created. A communicator created only at the first native call could deadlock,
   // because a member may then be waiting for another member in an earlier call.
-  void make_communicator() {
+  void make_communicators() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
     const Handle<GroupTraits> own_all(all);
     const auto& members = book_.group().members;
     mpi::check(PMPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &mine));
     const Handle<GroupTraits> own_mine(mine);
-    MPI_Comm made = MPI_COMM_NULL;
-    mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(book_.group().id), &made));
-    own_.reset(made);
-    mpi::check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN));
+    const auto make = [&] {
+      MPI_Comm made = MPI_COMM_NULL;
+      mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(book_.group().id), &made));
+      mpi::check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN));
+      return mpi::Comm(made);
+    };
+    mpi::Comm calls = make();
+    native_.emplace(std::move(calls), make());
   }
 
   MpiWorld& world_;
   CallBook book_;
-  mpi::Comm own_;
+  std::optional<MpiNativeCalls> native_;  // not for a pair
 };
 
 class MpiTransport final : public Transport {

@@ -79,8 +79,8 @@ MpiNative::Cut MpiNative::cut(const Blocks& blocks, int size) {
   return cut;
 }
 
-MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator workspace)
-    : comm_(comm),
+MpiNative::MpiNative(MpiNativeCalls& calls, CallBook& book, const Plan& plan, Allocator workspace)
+    : calls_(calls),
       watch_(book, plan.signature, everyone_but(plan.problem.rank, plan.problem.size)),
       problem_(plan.problem),
       dtype_(plan.dtype),
@@ -105,28 +105,42 @@ MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator 
 
 template <class Blocking, class Later, class... Args>
 void MpiNative::call(Blocking blocking, Later later, Args... args) {
-  mpi::check(blocking_ ? blocking(args..., comm_) : later(args..., comm_, &request_));
+  mpi::check(run_.blocking ? blocking(args..., calls_.comm()) : later(args..., calls_.comm(), &request_));
 }
 
 void MpiNative::start(const Run& run) {
   require(request_ == MPI_REQUEST_NULL, "a native operation was started before its last run was over");
-  blocking_ = run.blocking;
-  watch_.start(run);
+  run_ = run;
+  begun_ = false;
   landed_ = nullptr;
+  watch_.start(run);
+  comparison_.start(calls_, run.history, run.blocking);
+  if (run.blocking) progress();
+}
+
+void MpiNative::begin() {
+  begun_ = true;
+  comparison_.begins();
   switch (problem_.what) {
     case Collective::all_reduce:
     case Collective::reduce_scatter:
-    case Collective::barrier: call_symmetric(run.input, run.output); break;
+    case Collective::barrier: call_symmetric(run_.input, run_.output); break;
     case Collective::broadcast:
     case Collective::reduce:
     case Collective::gather:
-    case Collective::scatter: call_rooted(run.input, run.output); break;
+    case Collective::scatter: call_rooted(run_.input, run_.output); break;
     case Collective::all_gather:
-    case Collective::all_to_all: call_blocks(run.input, run.output); break;
+    case Collective::all_to_all: call_blocks(run_.input, run_.output); break;
   }
 }
 
 bool MpiNative::progress() {
+  if (!begun_) {
+    if (!comparison_.is_over()) return false;
+    if (!comparison_.agrees()) return watch_.ask(), false;
+    if (!comparison_.may_begin()) return false;
+    begin();
+  }
   int over = 1;
   if (request_ != MPI_REQUEST_NULL) mpi::check(PMPI_Test(&request_, &over, MPI_STATUS_IGNORE));
   if (over && landed_) {

@@ -1,7 +1,6 @@
 // MPI's own collectives as the algorithm "native", the baseline for our algorithms. Uses MPI's nonblocking collectives. A
-// benchmark may ask for the blocking collectives (Run::blocking), which libraries tune best. Each group has its own MPI
-// communicator. MPI does not compare calls, so a call that differs between ranks is detected only while a nonblocking
-// collective waits.
+// benchmark may ask for the blocking collectives (Run::blocking), which libraries tune best. MPI does not compare calls, so
+// ranks compare them before each call (mpi_native_calls.hpp).
 //
 // 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
 // operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "collectives/backends/message/call_agreement.hpp"
+#include "collectives/backends/mpi_native_calls.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale {
@@ -21,7 +21,7 @@ struct OpTraits {
 
 class MpiNative final : public Operation {
  public:
-  MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator workspace);
+  MpiNative(MpiNativeCalls& calls, CallBook& book, const Plan& plan, Allocator workspace);
   void start(const Run& run) override;
   bool progress() override;
   void examine() override { watch_.examine(); }
@@ -35,11 +35,13 @@ class MpiNative final : public Operation {
   static Cut cut(const Blocks& blocks, int size);
   template <class Blocking, class Later, class... Args>
   void call(Blocking blocking, Later later, Args... args);
+  void begin();
   void call_symmetric(const void* in, void* out);
   void call_rooted(const void* in, void* out);
   void call_blocks(const void* in, void* out);
 
-  MPI_Comm comm_;
+  MpiNativeCalls& calls_;
+  MpiNativeCalls::Comparison comparison_;
   CallWatch watch_;
   Problem problem_;
   DType dtype_;
@@ -53,7 +55,8 @@ class MpiNative final : public Operation {
   // Open MPI hangs if a rank does not.
   Buffer copy_;
   void* landed_ = nullptr;  // the output to which landing_ is copied at the end; null: no copy
-  bool blocking_ = false;
+  Run run_;
+  bool begun_ = false;
   MPI_Request request_ = MPI_REQUEST_NULL;  // a collective's request: MPI allows neither canceling nor freeing it
 };
 

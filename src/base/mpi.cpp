@@ -85,6 +85,7 @@ Runtime::Runtime(const Launch& launch) : own_flight_(join_guard(launch, process_
   enter(world);
   require_same_world(launch, size_, library_name());
   if (life_.started() && on_several_hosts(process_environment())) join_guards();
+  now("its program");
 }
 
 // Collective: rank 0's guard invites those of the other hosts. A rank without a guard passes the invitation on all the same.

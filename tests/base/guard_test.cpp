@@ -34,7 +34,12 @@ SeenRank rank_that(int rank, bool waits, std::initializer_list<Shown> calls, cha
     call.group = shown.group, call.sequence = shown.sequence, call.state = shown.state, call.awaits = shown.awaits;
     put(call.members, shown.members);
     put(call.words, shown.words);
+    if (!page.group(shown.group)) page.groups[++page.groups_so_far] = {shown.group, 0};
+    const_cast<FlightGroup*>(page.group(shown.group))->begun = shown.sequence;
   }
+  for (const std::uint64_t group : {all_four, first_two})
+    if (!page.group(group)) page.groups[++page.groups_so_far] = {group, 0};
+  page.awaited = waits ? page.newest : 0;
   seen.state = state;
   return seen;
 }
@@ -87,6 +92,23 @@ TEST_CASE("the guard shows different calls, ranks that wait for each other, and 
        "which all its ranks have begun: a message from rank 1 has not come");
 }
 
+TEST_CASE("a deadlock is certain only if each rank waits for one that is late and waits too") {
+  Shown all = seventh;
+  all.awaits = 1;
+  const Shown pair{first_two, "0-1", 3, "broadcast of 4 f32", begun, 0};
+  const std::string said = explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, true, {sixth, pair}),
+                                             rank_that(2, true, {sixth, all}), rank_that(3, false, {sixth})});
+  says(said,
+       "error: ranks wait for each other\n  rank 0 on n0 waits for rank 1 in call 7 of ranks 0-3, all_reduce of 64 f32");
+  says(said, "rank 1 on n0 waits for rank 0 in call 3 of ranks 0-1, broadcast of 4 f32\n");
+  CHECK(said.find("rank 3") == std::string::npos);
+  // The late rank computes; it waits in a call that all have begun; or the awaited rank has begun the call.
+  CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, false, {sixth, pair})}).empty());
+  Shown begun_by_both = pair;
+  CHECK(explain_deadlock({rank_that(0, true, {pair, all}), rank_that(1, true, {sixth, begun_by_both})}).empty());
+  CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, true, {sixth, all})}).empty());
+}
+
 TEST_CASE("the guard says how a rank ended, its last call, and from where to resume") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "checkpoints" / "step-9");
@@ -114,8 +136,8 @@ TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
   GuardWords words{
       .host = "n1", .asks = true, .lost = "error: \x1b[1m\xff", .ranks = {rank_that(3, true, {sixth, seventh})}};
   words.look = Look{7, never, 60, 2, 1, 0, true};
-  const GuardWords again = guard_words_in(text_of(words));
-  CHECK(text_of(again) == text_of(words));
+  const GuardWords again = guard_words_in(to_text(words));
+  CHECK(to_text(again) == to_text(words));
   CHECK(again.look->waiting == never);
   CHECK(again.look->any == 60);
   CHECK(again.ranks.at(0).page.last()->awaits == -1);

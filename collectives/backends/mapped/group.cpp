@@ -134,7 +134,7 @@ void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const Board& theirs = *board_of(other);
   for (int back = 1; back < slots && sequence > 1; ++back, --sequence)
     if (slot_in(own(), sequence - 1).history == slot_in(theirs, sequence - 1).history) break;
-  chorale::throw_calls_differ({world_rank(rank()), slot_in(own(), sequence).call},
+  chorale::throw_calls_differ(sequence, {world_rank(rank()), slot_in(own(), sequence).call},
                               {world_rank(other), slot_in(theirs, sequence).call});
 }
 

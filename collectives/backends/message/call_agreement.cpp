@@ -195,4 +195,8 @@ void CallWatch::examine() {
   if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) book_->ask(peers_, sequence_);
 }
 
+void CallWatch::ask() {
+  if (!std::exchange(has_asked_, true)) book_->ask(peers_, sequence_);
+}
+
 }  // namespace chorale

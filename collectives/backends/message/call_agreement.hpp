@@ -105,17 +105,18 @@ class CallWatch {
   CallWatch(CallBook& book, std::uint64_t signature, std::vector<int> peers)
       : book_(&book), signature_(signature), peers_(std::move(peers)) {}
   void start(const Run& run) {
-    sequence_ = run.sequence, examined_ = 0, checked_ = run.history != 0;
+    sequence_ = run.sequence, examined_ = 0, checked_ = run.history != 0, has_asked_ = false;
     book_->note(run, signature_);
   }
   void examine();
+  void ask();  // asks all peers once: this rank knows that one of them made another call
 
  private:
   CallBook* book_;
   std::uint64_t signature_;
   std::vector<int> peers_;
   std::uint64_t sequence_ = 0, examined_ = 0;
-  bool checked_ = false;
+  bool checked_ = false, has_asked_ = false;
 };
 
 }  // namespace chorale

@@ -32,7 +32,7 @@ void CallHistory::compare(const Letter& letter) const {
 }
 
 void CallHistory::differs(int peer, std::uint64_t sequence, const std::string& theirs) const {
-  throw_calls_differ({rank_, words_of(sequence)}, {peer, theirs});
+  throw_calls_differ(sequence, {rank_, words_of(sequence)}, {peer, theirs});
 }
 
 }  // namespace chorale

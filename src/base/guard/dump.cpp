@@ -13,8 +13,8 @@ namespace chorale {
 void write_dump(const GuardWords& words) noexcept try {
   const auto with_folder = std::ranges::find_if(words.ranks, [](const SeenRank& rank) { return rank.page.folder[0] != 0; });
   if (with_folder == words.ranks.end()) return;
-  replace_file(std::filesystem::path(text_of(with_folder->page.folder)) / "flight" / (words.host + ".json"),
-               text_of(words, 1) + "\n");
+  replace_file(std::filesystem::path(fixed_text(with_folder->page.folder)) / "flight" / (words.host + ".json"),
+               to_text(words, 1) + "\n");
 } catch (const std::exception&) {}
 
 // The guard of rank 0 saw the ranks of all hosts, the others their own.

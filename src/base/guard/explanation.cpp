@@ -33,7 +33,7 @@ std::string ranks_in_words(const std::set<int>& ranks) {
 }
 
 std::string words_of(const FlightCall& call) {
-  return fmt::format("call {} of ranks {}, {}", call.sequence, text_of(call.members), text_of(call.words));
+  return fmt::format("call {} of ranks {}, {}", call.sequence, fixed_text(call.members), fixed_text(call.words));
 }
 
 std::string state_of(const FlightCall& call) {
@@ -52,7 +52,7 @@ std::string last_call(const FlightPage& page) {
   return last ? fmt::format("its last call: {}: {}", words_of(*last), state_of(*last)) : "it has made no call yet";
 }
 
-std::string who(const FlightPage& page) { return fmt::format("rank {} on {}", page.rank, text_of(page.host)); }
+std::string who(const FlightPage& page) { return fmt::format("rank {} on {}", page.rank, fixed_text(page.host)); }
 
 std::string how_it_lives(const SeenRank& rank) {
   if (!rank.end.empty()) return rank.end;
@@ -65,12 +65,16 @@ std::string how_it_lives(const SeenRank& rank) {
   }
 }
 
-// The newest call of this group that a rank has begun; null if none is known.
-const FlightCall* newest_in(const FlightPage& page, std::uint64_t group) {
-  const FlightCall* newest = nullptr;
-  for (const FlightCall& call : page.calls)
-    if (call.ticket && call.group == group && (!newest || call.ticket > newest->ticket)) newest = &call;
-  return newest;
+// The members of a call's group that are known and have not begun it.
+std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all) {
+  std::set<int> late;
+  const std::vector<int> members = numbers_in(fixed_text(call.members));
+  for (const SeenRank& rank : all) {
+    if (std::ranges::find(members, rank.page.rank) == members.end()) continue;
+    const FlightGroup* const group = rank.page.group(call.group);
+    if (group && group->begun < call.sequence) late.insert(rank.page.rank);
+  }
+  return late;
 }
 
 // What the ranks wait for: each call that some wait in, who waits there, and who has not begun it.
@@ -93,16 +97,12 @@ std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
   }
   std::vector<Wait> list;
   for (auto& [place, wait] : waits) {
-    const std::vector<int> members = numbers_in(text_of(wait.call->members));
-    for (const SeenRank& rank : all) {
-      if (std::find(members.begin(), members.end(), rank.page.rank) == members.end()) continue;
-      const FlightCall* const newest = newest_in(rank.page, wait.call->group);
-      if (!newest || newest->sequence < wait.call->sequence) wait.late.insert(rank.page.rank);
+    wait.late = late_for(*wait.call, all);
+    for (const SeenRank& rank : all)
       for (const FlightCall& call : rank.page.calls)
         if (call.ticket && call.group == place.first && call.sequence == place.second &&
-            text_of(call.words) != text_of(wait.call->words))
+            fixed_text(call.words) != fixed_text(wait.call->words))
           wait.other[rank.page.rank] = &call;
-    }
     list.push_back(std::move(wait));
   }
   return list;
@@ -124,7 +124,7 @@ std::string newest_checkpoint(const std::string& folder) {
 
 std::string what_to_do(const std::vector<SeenRank>& all) {
   for (const SeenRank& rank : all) {
-    const std::string folder = text_of(rank.page.folder);
+    const std::string folder = fixed_text(rank.page.folder);
     if (folder.empty()) continue;
     const std::string set = newest_checkpoint(folder);
     return (set.empty() ? "there is no checkpoint: start the run again"
@@ -143,12 +143,35 @@ std::string in_lines(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all) {
-  std::vector<std::string> lines{fmt::format("{} {} in {}", who(ended.page), ended.end, text_of(ended.page.doing)),
+  std::vector<std::string> lines{fmt::format("{} {} in {}", who(ended.page), ended.end, fixed_text(ended.page.doing)),
                                  last_call(ended.page)};
   for (const Wait& wait : waits_among(all))
     lines.push_back(fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
                                 words_of(*wait.call)));
   lines.push_back(what_to_do(all));
+  return in_lines(lines);
+}
+
+std::string explain_deadlock(const std::vector<SeenRank>& all) {
+  // Whom each waiting rank waits for, of those that are late for its call.
+  std::map<int, std::set<int>> needs;
+  for (const SeenRank& rank : all) {
+    const FlightCall* const call = rank.page.waits && rank.end.empty() ? rank.page.call(rank.page.awaited) : nullptr;
+    if (!call || call->state != FlightCall::State::begun) continue;
+    for (const int late : late_for(*call, all))
+      if (call->awaits < 0 || call->awaits == late) needs[rank.page.rank].insert(late);
+  }
+  const auto can_go_on = [&](const auto& one) {
+    return std::ranges::none_of(one.second, [&](int late) { return needs.contains(late); });
+  };
+  while (std::erase_if(needs, can_go_on) > 0) {}
+  if (needs.empty()) return "";
+  std::vector<std::string> lines{"ranks wait for each other"};
+  for (const SeenRank& rank : all)
+    if (const auto one = needs.find(rank.page.rank); one != needs.end())
+      lines.push_back(fmt::format("{} waits for {} in {}", who(rank.page), ranks_in_words(one->second),
+                                  words_of(*rank.page.call(rank.page.awaited))));
+  lines.push_back("make the same calls in the same order on all ranks of a group, and calls of several groups in one order");
   return in_lines(lines);
 }
 
@@ -167,13 +190,13 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
     if (!(reason.empty() ? late : reason).contains(rank.page.rank)) continue;
     lines.push_back(fmt::format("{} is late: it {}, in {}; {}", who(rank.page),
                                 rank.page.waits && rank.state != 'T' ? "waits in another call" : how_it_lives(rank),
-                                text_of(rank.page.doing), last_call(rank.page)));
+                                fixed_text(rank.page.doing), last_call(rank.page)));
   }
   for (const Wait& wait : waits) {
     std::string line = fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
                                    words_of(*wait.call));
     if (!wait.late.empty()) line += fmt::format(", for {}", ranks_in_words(wait.late));
-    for (const auto& [rank, call] : wait.other) line += fmt::format("; rank {} called {}", rank, text_of(call->words));
+    for (const auto& [rank, call] : wait.other) line += fmt::format("; rank {} called {}", rank, fixed_text(call->words));
     if (wait.late.empty() && wait.other.empty())
       line += wait.call->awaits < 0
                   ? ", which all its ranks have begun"
@@ -183,14 +206,14 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
   if (waits.empty())
     for (const SeenRank& rank : all)
       if (!late.contains(rank.page.rank))
-        lines.push_back(fmt::format("{} {}, in {}", who(rank.page), how_it_lives(rank), text_of(rank.page.doing)));
+        lines.push_back(fmt::format("{} {}, in {}", who(rank.page), how_it_lives(rank), fixed_text(rank.page.doing)));
   lines.push_back(what_to_do(all) + "; a slow machine needs a longer limit: CHORALE_TIMEOUT=SECONDS");
   return in_lines(lines);
 }
 
 std::string in_words(const SeenRank& rank) {
   const char* const waits = rank.page.waits && rank.end.empty() ? " and waits for other ranks" : "";
-  return fmt::format("{}{}, in {}", how_it_lives(rank), waits, text_of(rank.page.doing));
+  return fmt::format("{}{}, in {}", how_it_lives(rank), waits, fixed_text(rank.page.doing));
 }
 
 std::vector<std::string> newest_calls(const FlightPage& page) {

@@ -20,18 +20,26 @@ Flight::~Flight() {
   if (page_->fate == FlightPage::Fate::running) page_->fate = FlightPage::Fate::finished;
 }
 
-std::uint64_t Flight::begin(std::uint64_t group, std::string_view members, std::uint64_t sequence, std::int64_t bytes,
-                            std::string_view words) {
+Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
+  const std::uint64_t number = page_->groups_so_far + 1;
+  page_->groups[number % FlightPage::kept_groups] = {mark, 0};
+  page_->groups_so_far = number;
+  return {mark, std::move(members), number};
+}
+
+std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words) {
+  if (group.number + FlightPage::kept_groups > page_->groups_so_far)  // else it has been forgotten
+    page_->groups[group.number % FlightPage::kept_groups].begun = sequence;
   const std::uint64_t ticket = page_->newest + 1;
   FlightCall& call = page_->calls[ticket % FlightPage::kept];
   call.ticket = ticket;
   call.sequence = sequence;
-  call.group = group;
+  call.group = group.mark;
   call.bytes = bytes;
   call.steps = 0;
   call.awaits = -1;
   call.state = FlightCall::State::begun;
-  put(call.members, members);
+  put(call.members, group.members);
   put(call.words, words);
   std::atomic_ref(page_->newest).store(ticket, std::memory_order_release);
   beat();
@@ -63,16 +71,17 @@ std::string Flight::ask(const std::string& text) const {
   return got > 0 ? std::string(answer, static_cast<std::size_t>(got)) : "";
 }
 
-void Flight::waits(double patience_seconds, std::uint64_t moved) {
+void Flight::waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket) {
   page_->patience = patience_seconds;
   std::atomic_ref(page_->moved).store(moved, std::memory_order_relaxed);
+  page_->awaited = ticket;
   page_->waits = 1;
   throw_if_lost();
 }
 
 void Flight::throw_if_lost() const {
   if (lost()) [[unlikely]]
-    throw Error(Exit::watchdog, text_of(page_->reason), "", "");
+    throw Error(Exit::watchdog, fixed_text(page_->reason), "", "");
 }
 
 }  // namespace chorale

@@ -41,9 +41,14 @@ class Flight {
   void failed() { page_->fate = FlightPage::Fate::failed; }
   void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
 
+  struct Group {
+    std::uint64_t mark = 0;    // equal on all members
+    std::string members;       // for people: "0-3"
+    std::uint64_t number = 0;  // counts this rank's groups
+  };
+  Group enter(std::uint64_t mark, std::string members);  // this rank is in a new group
   // A call begins; returns its ticket.
-  std::uint64_t begin(std::uint64_t group, std::string_view members, std::uint64_t sequence, std::int64_t bytes,
-                      std::string_view words);
+  std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
   void over(std::uint64_t ticket, FlightCall::State state);
   void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // how far a call is that this rank waits in
 
@@ -52,7 +57,7 @@ class Flight {
   std::string ask(const std::string& text) const;
 
   // While this rank waits. Throws if the run cannot go on.
-  void waits(double patience_seconds, std::uint64_t moved);
+  void waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket);
   void goes_on() { page_->waits = 0; }
   bool lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire) != 0; }
   void throw_if_lost() const;

@@ -30,21 +30,30 @@ struct FlightCall {
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
 
+// A group that this rank is or was in, and how many calls it has begun there.
+struct FlightGroup {
+  std::uint64_t group = 0, begun = 0;
+};
+
 struct FlightPage {
-  static constexpr int kept = 32;  // the newest calls
+  static constexpr int kept = 32;          // the newest calls
+  static constexpr int kept_groups = 128;  // the newest groups
   enum class Fate : std::uint32_t { running, finished, failed };
 
   std::int32_t rank = 0, size = 1, pid = 0;
   Fate fate = Fate::running;
   char host[64] = {};
-  char doing[64] = {};       // "start-up", "step 12", "saves step-12"
-  char folder[512] = {};     // of the run, for dumps; "" before there is one
-  std::uint64_t beats = 0;   // counts everything that this rank gets done: calls, layers, pieces of files
-  std::uint64_t moved = 0;   // steps of schedules, done by a rank that waits
-  std::uint32_t waits = 0;   // 1: the rank waits for other ranks
-  double patience = 60;      // seconds without any progress after which such a wait ends
-  std::uint64_t newest = 0;  // the newest ticket
+  char doing[64] = {};        // "start-up", "step 12", "saves step-12"
+  char folder[512] = {};      // of the run, for dumps; "" before there is one
+  std::uint64_t beats = 0;    // counts everything that this rank gets done: calls, layers, pieces of files
+  std::uint64_t moved = 0;    // steps of schedules, done by a rank that waits
+  std::uint32_t waits = 0;    // 1: the rank waits for other ranks
+  std::uint64_t awaited = 0;  // the ticket of the call that it waits for; 0: that call has not begun
+  double patience = 60;       // seconds without any progress after which such a wait ends
+  std::uint64_t newest = 0;   // the newest ticket
   FlightCall calls[kept];
+  std::uint64_t groups_so_far = 0;
+  FlightGroup groups[kept_groups];
 
   // Written by the guard.
   std::uint32_t lost = 0;  // 1: the run cannot go on; `reason` says why
@@ -55,6 +64,12 @@ struct FlightPage {
     return ticket != 0 && found.ticket == ticket ? &found : nullptr;
   }
   const FlightCall* last() const { return call(newest); }
+  // The newest group with this mark; null if there is none, or if it has been forgotten.
+  const FlightGroup* group(std::uint64_t mark) const {
+    for (std::uint64_t g = groups_so_far; g > 0 && g + kept_groups > groups_so_far; --g)
+      if (groups[g % kept_groups].group == mark) return &groups[g % kept_groups];
+    return nullptr;
+  }
 };
 
 template <std::size_t N>
@@ -66,7 +81,7 @@ void put(char (&text)[N], std::string_view words) {
 
 // A text of a page that another process may be writing: it ends within its N bytes in any case.
 template <std::size_t N>
-std::string text_of(const char (&text)[N]) {
+std::string fixed_text(const char (&text)[N]) {
   return {text, strnlen(text, N)};
 }
 

@@ -21,19 +21,25 @@ Json json_of(const Look& look) {
           {"here", look.here},
           {"stopped", look.stopped},
           {"blocked", look.blocked},
+          {"waiters", look.waiters},
           {"traced", look.traced}};
 }
 
 Look look_in(const Json& json) {
   return {json.at("done"),    limit_in(json.at("waiting")), limit_in(json.at("any")), json.at("here"),
-          json.at("stopped"), json.at("blocked"),           json.at("traced")};
+          json.at("stopped"), json.at("blocked"),           json.at("waiters"),       json.at("traced")};
 }
 
 Json json_of(const FlightCall& call) {
-  return {
-      {"ticket", call.ticket},       {"sequence", call.sequence}, {"group", call.group}, {"bytes", call.bytes},
-      {"steps", call.steps},         {"awaits", call.awaits},     {"state", call.state}, {"members", text_of(call.members)},
-      {"words", text_of(call.words)}};
+  return {{"ticket", call.ticket},
+          {"sequence", call.sequence},
+          {"group", call.group},
+          {"bytes", call.bytes},
+          {"steps", call.steps},
+          {"awaits", call.awaits},
+          {"state", call.state},
+          {"members", fixed_text(call.members)},
+          {"words", fixed_text(call.words)}};
 }
 
 FlightCall call_in(const Json& json) {
@@ -49,24 +55,31 @@ Json json_of(const SeenRank& rank) {
   Json calls = Json::array();
   for (std::uint64_t ticket = page.newest; const FlightCall* call = page.call(ticket); --ticket)
     calls.push_back(json_of(*call));
+  Json groups = Json::array();
+  for (std::uint64_t g = 1; g <= std::min<std::uint64_t>(page.groups_so_far, FlightPage::kept_groups); ++g) {
+    const FlightGroup& group = page.groups[(page.groups_so_far + 1 - g) % FlightPage::kept_groups];
+    groups.push_back({group.group, group.begun});  // the newest first
+  }
   return {{"rank", page.rank},
           {"size", page.size},
           {"pid", page.pid},
-          {"host", text_of(page.host)},
-          {"doing", text_of(page.doing)},
-          {"folder", text_of(page.folder)},
+          {"host", fixed_text(page.host)},
+          {"doing", fixed_text(page.doing)},
+          {"folder", fixed_text(page.folder)},
           {"beats", page.beats},
           {"waits", page.waits},
+          {"awaited", page.awaited},
           {"state", std::string(1, rank.state)},
           {"end", rank.end},
-          {"calls", calls}};
+          {"calls", calls},
+          {"groups", groups}};
 }
 
 SeenRank rank_in(const Json& json) {
   SeenRank rank;
   FlightPage& page = rank.page;
   page.rank = json.at("rank"), page.size = json.at("size"), page.pid = json.at("pid");
-  page.beats = json.at("beats"), page.waits = json.at("waits");
+  page.beats = json.at("beats"), page.waits = json.at("waits"), page.awaited = json.at("awaited");
   put(page.host, json.at("host").get<std::string>());
   put(page.doing, json.at("doing").get<std::string>());
   put(page.folder, json.at("folder").get<std::string>());
@@ -77,12 +90,16 @@ SeenRank rank_in(const Json& json) {
     page.calls[call.ticket % FlightPage::kept] = call;
     page.newest = std::max(page.newest, call.ticket);
   }
+  const Json& groups = json.at("groups");
+  page.groups_so_far = std::min<std::size_t>(groups.size(), FlightPage::kept_groups);
+  for (std::size_t g = 0; g < page.groups_so_far; ++g)
+    page.groups[(page.groups_so_far - g) % FlightPage::kept_groups] = {groups[g].at(0), groups[g].at(1)};
   return rank;
 }
 
 }  // namespace
 
-std::string text_of(const GuardWords& words, int indent) {
+std::string to_text(const GuardWords& words, int indent) {
   Json json{{"host", words.host}};
   if (words.look) json["look"] = json_of(*words.look);
   if (words.asks) json["asks"] = true;

@@ -22,7 +22,7 @@ struct GuardWords {
   std::vector<SeenRank> ranks = {};
 };
 
-std::string text_of(const GuardWords& words, int indent = -1);  // −1: on one line
+std::string to_text(const GuardWords& words, int indent = -1);  // −1: on one line
 GuardWords guard_words_in(const std::string& text);             // throws an Error that says what is wrong
 
 }  // namespace chorale

@@ -99,7 +99,8 @@ Look LocalRanks::look() const {
     if (!rank.here) continue;
     const Condition now = condition_of(rank.pid);
     const double limit = rank.page->patience;
-    sum.add({0, rank.page->waits ? limit : never, limit, 1, now.state == 'T', now.state == 'D', now.traced});
+    const bool waits = rank.page->waits;
+    sum.add({0, waits ? limit : never, limit, 1, now.state == 'T', now.state == 'D', waits, now.traced});
   }
   return sum;
 }

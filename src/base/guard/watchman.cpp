@@ -18,6 +18,7 @@ namespace {
 constexpr double look_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // between two words to other guards
 constexpr double answer_seconds = 0.7;          // for other guards to send the flight recorders of their ranks
+constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
 constexpr double grace_seconds = 10;            // for the launcher to end the ranks after the run is lost; …
 constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
 
@@ -44,7 +45,7 @@ void Watchman::watch() {
     hear_guards();
     if (others_.any() && now - said_ >= words_seconds) {
       said_ = now;
-      others_.say(text_of(GuardWords{host_name(), ranks_.look()}));
+      others_.say(to_text(GuardWords{host_name(), ranks_.look()}));
     }
     if (lost_at_ < 0) judge_progress(passed);
     if (lost_at_ < 0) judge_silence();
@@ -78,7 +79,7 @@ void Watchman::hear_ranks() {
       invited_ = true;
       ranks_.answer(rank, others_.invite());
     } else if (request.starts_with("join ")) {
-      others_.join(request.substr(5), text_of(GuardWords{host_name(), ranks_.look()}));
+      others_.join(request.substr(5), to_text(GuardWords{host_name(), ranks_.look()}));
     } else if (request.empty() && lost_at_ < 0) {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
@@ -99,7 +100,7 @@ void Watchman::hear_guards() {
       continue;
     }
     from->host = words.host;
-    if (words.asks) others_.say(*from, text_of(GuardWords{.host = host_name(), .ranks = ranks_.seen()}));
+    if (words.asks) others_.say(*from, to_text(GuardWords{.host = host_name(), .ranks = ranks_.seen()}));
     const auto known = std::ranges::find(heard_, words.host, &GuardWords::host);
     GuardWords& newest = known == heard_.end() ? heard_.emplace_back(GuardWords{words.host}) : *known;
     if (words.look) newest.look = words.look;
@@ -120,12 +121,19 @@ void Watchman::judge_progress(double passed) {
   quiet_seconds_ = all.done == std::exchange(done_, all.done) ? quiet_seconds_ + passed : 0;
   if (quiet_seconds_ == 0) asked_ = -1;
   if (job_.several_hosts && !invited_) return;
-  const double limit = all.limit();
-  if (asked_ < 0 && quiet_seconds_ >= std::max(0.5 * limit, limit - answer_seconds)) {
+  // If all ranks wait, they may wait for each other. Otherwise only time can tell.
+  const bool all_wait = all.waiters == all.here && quiet_seconds_ < 2 * deadlock_seconds;
+  const double limit = all.limit(), judged_at = all_wait ? std::min(deadlock_seconds, limit) : limit;
+  if (asked_ < 0 && quiet_seconds_ >= std::max(0.5 * judged_at, judged_at - answer_seconds)) {
     asked_ = looked_;
-    others_.say(text_of(GuardWords{.host = host_name(), .asks = true}));
+    others_.say(to_text(GuardWords{.host = host_name(), .asks = true}));
   }
-  if (quiet_seconds_ >= limit) lose(explain_hang(everybody(), quiet_seconds_));
+  if (quiet_seconds_ < judged_at) return;
+  const std::string deadlock = all_wait ? explain_deadlock(everybody()) : "";
+  if (!deadlock.empty())
+    lose(deadlock);
+  else if (quiet_seconds_ >= limit)
+    lose(explain_hang(everybody(), quiet_seconds_));
 }
 
 // Every guard hears from the others twice a second, unless a host or a link is gone. Before it ends, a guard says that no
@@ -161,14 +169,14 @@ void Watchman::lose(const std::string& explanation) {
   std::fputs(explanation.c_str(), stderr);
   const GuardWords words{.host = host_name(), .lost = explanation, .ranks = everybody()};
   ranks_.lose(explanation);
-  others_.say(text_of(words));
+  others_.say(to_text(words));
   others_.move();
   write_dump(words);
 }
 
 // Only if the run was lost, because MPI removes its files itself otherwise.
 void Watchman::clean_up() {
-  others_.say(text_of(GuardWords{host_name(), ranks_.look()}));
+  others_.say(to_text(GuardWords{host_name(), ranks_.look()}));
   others_.move();
   std::error_code ignored;
   for (const auto& file : ranks_.leftovers()) std::filesystem::remove(file, ignored);

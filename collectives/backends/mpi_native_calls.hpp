@@ -1,0 +1,51 @@
+// The native calls of one group, which MPI does not compare between ranks. If they differed, MPI would write beyond a buffer,
+// return wrong numbers, or hang. So ranks compare the history of their calls before MPI gets any buffer:
+//
+//   start      MPI_Iallreduce of (h, ¬h), maximum       the same call on all ranks, whatever their native calls are
+//   later      equal: h = the maximum = the minimum     MPI begins the native call, in the order in which calls started
+//              unequal: MPI begins nothing              letters say who called what (call_agreement.hpp)
+//
+// Cost: an all-reduce of 16 bytes before each call, and none if calls are not compared (Communicator::check_calls), as in
+// benchmarks.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "src/base/mpi.hpp"
+
+namespace chorale {
+
+class MpiNativeCalls {
+ public:
+  // The comparisons have a communicator of their own, because their order among the native calls may differ between ranks.
+  MpiNativeCalls(mpi::Comm calls, mpi::Comm comparisons) : calls_(std::move(calls)), comparisons_(std::move(comparisons)) {}
+
+  MPI_Comm comm() const { return calls_.get(); }
+  void never_free() { calls_.release(), comparisons_.release(); }
+
+  class Comparison {
+   public:
+    void start(MpiNativeCalls& among, std::uint64_t history, bool blocking);
+    bool is_over();  // whether all ranks have started this call
+    bool agrees() const { return marks_->all[0] == ~marks_->all[1]; }
+    bool may_begin() const { return among_->queue_.front() == this; }  // whether all earlier native calls have begun
+    void begins() { among_->queue_.pop_front(); }
+    ~Comparison();
+
+   private:
+    struct Marks {
+      std::array<std::uint64_t, 2> mine, all;
+      MPI_Request request = MPI_REQUEST_NULL;
+    };
+    MpiNativeCalls* among_ = nullptr;
+    std::unique_ptr<Marks> marks_;  // stays behind if MPI may still write to it
+  };
+
+ private:
+  mpi::Comm calls_, comparisons_;
+  std::deque<const Comparison*> queue_;
+};
+
+}  // namespace chorale
