@@ -12,6 +12,8 @@
 namespace chorale {
 namespace {
 
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t part) { return (hash ^ (part + 1)) * 0x9E3779B97F4A7C15u; }
+
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
 // The rows of a key (see everybodys_counts) of a call that is in place on no rank.
@@ -216,14 +218,16 @@ int Communicator::State::launched_rank(int member) const {
   return world->runtime ? world->runtime->launched_rank(rank) : rank;
 }
 
-// Groups with the same members share a mark only if they have the same id too; then one is gone before the other is made.
+// All members know the same ids, ranks and offers. So the mark is equal on all members, and different for groups that exist
+// at the same time.
 Flight::Group Communicator::State::in_flight_recorder() const {
   if (!engine->flight()) return {};
   std::vector<int> ranks;
-  std::uint64_t mark = (is_pair ? 2u : 1u) + membership.id;
+  std::uint64_t mark = 2 * membership.id + is_pair + 1;
+  for (const std::int64_t offer : membership.offers) mark = mixed(mark, static_cast<std::uint64_t>(offer));
   for (int member = 0; member < size(); ++member) {
     ranks.push_back(launched_rank(member));
-    mark = (mark ^ static_cast<std::uint64_t>(ranks.back() + 1)) * 0x9E3779B97F4A7C15u;
+    mark = mixed(mark, static_cast<std::uint64_t>(ranks.back()));
   }
   return engine->flight()->enter(mark, is_pair ? fmt::format("{},{}", ranks[0], ranks[1]) : cpu_ranges(ranks));
 }

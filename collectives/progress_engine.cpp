@@ -10,17 +10,18 @@ namespace chorale {
 
 namespace {
 
-// With a guard, which sees whether any rank gets anything done, a wait itself ends only long after its limit.
-constexpr double without_a_word = 10;
+// A guard sees whether any rank gets anything done. While it judges that, a wait does not. If it has ended, waits end after
+// this time, or after their limit if that is longer.
+constexpr double unguarded_seconds = 600;
 
 }  // namespace
 
 ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight)
     : waiting_{.clock = clock,
-               .timeout_seconds = flight ? without_a_word * timeout_seconds : timeout_seconds,
+               .timeout_seconds = flight ? std::max(timeout_seconds, unguarded_seconds) : timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
                .on_idle = [this] { examine(), tell_guard(); },
-               .moved = [this] { return moved(); },
+               .moved = [this] { return moved() + (flight_ ? flight_->judged() : 0); },
                .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS changes the limit"},
       briefly_(waiting_),
       flight_(flight),
@@ -74,11 +75,13 @@ void ProgressEngine::examine() {
 // What this rank waits for, so that the guard can say who is late.
 void ProgressEngine::tell_guard() {
   if (!flight_) return;
-  for (const Request::PendingCall* call : calls_) {
-    if (call->sequence == 0 || !call->operation) continue;
-    const int awaited = call->operation->awaits();
-    flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
-  }
+  for (Request::PendingCall* call : calls_) try {
+      if (call->sequence == 0 || !call->operation) continue;
+      const int awaited = call->operation->awaits();
+      flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
+    } catch (...) {
+      call->trouble = std::current_exception();  // that rank made another call
+    }
   flight_->waits(patience_seconds_, moved(), finishing_ ? finishing_->ticket : 0);
 }
 

@@ -37,6 +37,7 @@ class StagedOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return inner_->moved() + moved_; }
   void examine() override;
+  int awaits() override { return inner_->awaits(); }
   void abandon() noexcept override;
   bool may_be_written() noexcept override;
   bool may_be_read() noexcept override { return inner_->may_be_read(); }

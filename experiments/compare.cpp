@@ -96,6 +96,7 @@ class Compare final : public Command {
   }
 
   int run(Session& session) override {
+    signals_->tell(session.runtime->flight());
     const mpi::Runtime& runtime = *session.runtime;
     const bool speaks = runtime.rank() == 0;
     const auto ranks = gather_rank_facts(runtime, session.clock);

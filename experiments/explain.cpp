@@ -28,7 +28,8 @@ class Explain final : public Command {
   }
 
   int run(Session&) override {
-    fmt::print("{}", dumps_.lost);
+    for (const std::string& line : split(dumps_.lost, '\n'))
+      if (!line.empty()) fmt::print("{}\n", escape_control(line));
     for (const SeenRank& rank : dumps_.ranks) {
       const FlightPage& page = rank.page;
       fmt::print("\nrank {} on {}: {}\n", page.rank, escape_control(fixed_text(page.host)), escape_control(in_words(rank)));

@@ -2,8 +2,6 @@
 // command under any launcher. A usage error is printed once. Any other error is printed by the rank on which it happened,
 // which then ends all ranks.
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "experiments/same_hosts.hpp"
 #include "experiments/same_settings.hpp"
 #include "parallel/plan.hpp"
+#include "src/base/abstract_socket.hpp"
 #include "src/base/built.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
@@ -117,11 +116,8 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
 // name stays taken until that process ends.
 Descriptor ask_for_the_word() {
   Descriptor word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = fmt::format("chorale-refusal-{}", getppid());  // sun_path[0] stays 0: an abstract name
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 2);
-  if (bind(word.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) word.reset();
+  const AbstractAddress address(fmt::format("chorale-refusal-{}", getppid()));
+  if (bind(word.get(), address.get(), address.length()) != 0) word.reset();
   return word;
 }
 

@@ -84,6 +84,7 @@ class Prove final : public Command {
   }
 
   int run(Session& session) override {
+    signals_->tell(session.runtime->flight());
     const mpi::Runtime& runtime = *session.runtime;
     device_.open(runtime);
     TrainingOptions options = flags_.training(1, {});

@@ -134,6 +134,7 @@ class Train final : public Command {
 
  private:
   int train(Session& session) {
+    signals_->tell(session.runtime->flight());
     require_same_files(*session.runtime, {data_, tokenizer_, load_hf_});
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);

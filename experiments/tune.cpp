@@ -59,6 +59,7 @@ class Tune final : public Command {
   }
 
   int run(Session& session) override {
+    signals_->tell(session.runtime->flight());
     Sweep sweep = asked_.sweep();
     sweep.how.ceiling = false;
     sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };

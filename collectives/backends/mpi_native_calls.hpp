@@ -1,5 +1,5 @@
-// The native calls of one group, which MPI does not compare between ranks. If they differed, MPI would write beyond a buffer,
-// return wrong numbers, or hang. So ranks compare the history of their calls before MPI gets any buffer:
+// The native calls of one group, which MPI does not compare between ranks. If they differed, MPI would write beyond a
+// buffer, return wrong numbers, or hang. So ranks compare the history of their calls before MPI gets any buffer:
 //
 //   start      MPI_Iallreduce of (h, ¬h), maximum       the same call on all ranks, whatever their native calls are
 //   later      equal: h = the maximum = the minimum     MPI begins the native call, in the order in which calls started

@@ -78,7 +78,18 @@ void await_other_hosts() {
 
 }  // namespace
 
-Runtime::Runtime(const Launch& launch) : own_flight_(join_guard(launch, process_environment())), flight_(own_flight_.get()) {
+namespace {
+
+// A program that has started MPI itself may hold much memory by now, which the guard, a copy of this process, would keep.
+std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
+  int initialised = 0;
+  check(PMPI_Initialized(&initialised));
+  return initialised ? nullptr : join_guard(launch, process_environment());
+}
+
+}  // namespace
+
+Runtime::Runtime(const Launch& launch) : own_flight_(guarded_from_the_start(launch)), flight_(own_flight_.get()) {
   if (life_.started()) await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));

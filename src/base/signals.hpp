@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "src/base/descriptor.hpp"
+#include "src/base/guard/flight.hpp"
 
 namespace chorale {
 
@@ -16,11 +17,13 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  std::optional<int> pending();  // the next signal received, if any; never waits
+  void tell(Flight* flight) { flight_ = flight; }  // notes there that this rank was asked to end; may be null
+  std::optional<int> pending();                    // the next signal received, if any; never waits
 
  private:
   sigset_t before_;
   Descriptor fd_;
+  Flight* flight_ = nullptr;
 };
 
 }  // namespace chorale

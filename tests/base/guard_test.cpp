@@ -4,6 +4,7 @@
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"
 #include "src/base/guard/guard_words.hpp"
+#include "src/base/guard/patience.hpp"
 #include "tests/catch.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
@@ -34,11 +35,11 @@ SeenRank rank_that(int rank, bool waits, std::initializer_list<Shown> calls, cha
     call.group = shown.group, call.sequence = shown.sequence, call.state = shown.state, call.awaits = shown.awaits;
     put(call.members, shown.members);
     put(call.words, shown.words);
-    if (!page.group(shown.group)) page.groups[++page.groups_so_far] = {shown.group, 0};
+    if (!page.group(shown.group)) page.groups[++page.groups_so_far] = {shown.group, 0, 0};
     const_cast<FlightGroup*>(page.group(shown.group))->begun = shown.sequence;
   }
   for (const std::uint64_t group : {all_four, first_two})
-    if (!page.group(group)) page.groups[++page.groups_so_far] = {group, 0};
+    if (!page.group(group)) page.groups[++page.groups_so_far] = {group, 0, 0};
   page.awaited = waits ? page.newest : 0;
   seen.state = state;
   return seen;
@@ -135,7 +136,7 @@ TEST_CASE("only the newest calls are kept, and a call that is gone is not taken 
 TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
   GuardWords words{
       .host = "n1", .asks = true, .lost = "error: \x1b[1m\xff", .ranks = {rank_that(3, true, {sixth, seventh})}};
-  words.look = Look{7, never, 60, 2, 1, 0, true};
+  words.look = Look{.done = 7, .any = 60, .ranks = 3, .here = 2, .stopped = 1, .traced = true};
   const GuardWords again = guard_words_in(to_text(words));
   CHECK(to_text(again) == to_text(words));
   CHECK(again.look->waiting == never);
@@ -150,7 +151,8 @@ TEST_CASE("flight recorders of several hosts are read back, each rank once") {
   const TemporaryFolder folder;
   const auto on = [&](const char* host, std::vector<SeenRank> ranks) {
     for (SeenRank& rank : ranks) put(rank.page.folder, folder.path().string());
-    write_dump({.host = host, .lost = host, .ranks = std::move(ranks)});
+    const SeenRank local = ranks.front();
+    write_dump({.host = host, .lost = host, .ranks = std::move(ranks)}, local);
   };
   on("n0", {rank_that(0, true, {sixth}), rank_that(1, true, {sixth}), rank_that(2, false, {sixth}, 'T')});
   on("n1", {rank_that(3, true, {sixth}), rank_that(2, false, {sixth}, 'T')});
@@ -158,6 +160,34 @@ TEST_CASE("flight recorders of several hosts are read back, each rank once") {
   REQUIRE(all.ranks.size() == 4);
   for (int rank = 0; rank < 4; ++rank) CHECK(all.ranks[static_cast<std::size_t>(rank)].page.rank == rank);
   CHECK(all.lost == "n0");
+}
+
+TEST_CASE("each moment of silence counts by its own limit, and a pause begins anew") {
+  Patience patience;
+  Look look{.done = 1, .waiting = 4, .any = 4, .here = 2};
+  patience.see(look, 1);  // the first look moves from nothing
+  for (int i = 0; i < 3; ++i) patience.see(look, 1);
+  CHECK(patience.spent() == 0.75);
+  look.blocked = 1;
+  patience.see(look, 4);
+  CHECK(patience.spent() == 0.85);
+  CHECK(patience.seconds() == 7);
+  Look paused = look;
+  paused.stopped = 2;
+  patience.see(paused, 100);
+  CHECK(patience.spent() == 0);
+  patience.see(look, 2);
+  look.done = 2;
+  patience.see(look, 2);
+  CHECK(patience.seconds() == 0);
+}
+
+TEST_CASE("a list of ranks that is too long is marked, and names nobody") {
+  char text[16];
+  put_list(text, "0,4,8,12,16,20,24,28");
+  CHECK(std::string(text) == "0,4,8,12,16,…");
+  put_list(text, "0-3");
+  CHECK(std::string(text) == "0-3");
 }
 
 TEST_CASE("a run hangs by its waits, unless somebody has paused or debugs it") {

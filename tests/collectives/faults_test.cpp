@@ -1,8 +1,8 @@
-// Random sequences of calls in which one rank makes one mistake: another collective, count, type, root or operator, two calls
-// in another order, a call that is missing, or one too many. Every rank must get an error that names two ranks, the number of
-// the call, and what both called, within two seconds. As many sequences without a mistake must raise no alarm. FAULTS sets
-// the number of sequences of each sort, on all backends together (16). A mistake across groups makes ranks wait for each
-// other; the guard ends such a run, so each is a launch of its own (guard_test.py).
+// Random sequences of calls in which one rank makes one mistake: another collective, count, type, root or operator, two
+// calls in another order, a call that is missing, or one too many. Every rank must get an error that names two ranks, the
+// number of the call, and what both called, within two seconds. As many sequences without a mistake must raise no alarm.
+// FAULTS sets the number of sequences of each sort, on all backends together (16). A mistake across groups makes ranks wait
+// for each other; the guard ends such a run, so each is a launch of its own (guard_test.py).
 #include <fmt/format.h>
 
 #include <random>

@@ -2,7 +2,8 @@
 
    KILLS=50 TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/experiments/guard_test.py
 
-KILLS counts the kills of ranks and of launchers, each at a random moment; 4 and 2 in `make test`.
+KILLS counts the kills of ranks, LAUNCHERS those of launchers, each at a random moment, HANGS the runs that hang, and CROSSED
+those in which ranks wait for each other. In `make test` there are few.
 """
 import glob
 import os
@@ -15,9 +16,10 @@ import time
 import unittest
 
 from alive import processes
-from programs import chorale, finish, launch, spawn, start, until
+from programs import backends, chorale, finish, launch, ranks, spawn, start, tests_run, until
 
-kills = int(os.environ.get("KILLS", "4"))
+kills, launchers, hangs, crossed = (int(os.environ.get(name, few)) for name, few in
+                                    (("KILLS", 3), ("LAUNCHERS", 2), ("HANGS", 2), ("CROSSED", 2)))
 seed = int(os.environ.get("SEED", "1"))
 most_seconds = 5  # after the death of a rank or the launcher, until all processes are gone: the promise, on a quiet machine
 
@@ -48,12 +50,14 @@ class Guard(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def train(self, ranks=3, iterations=1000000, layout="dp{}.z1", **environment):
+    def train(self, ranks=3, iterations=1000000, layout="dp{}.z1", samples=6, **environment):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
         job = spawn([*launch, "-n", str(ranks), chorale, "train", "--preset", "tiny", "--train-iters", str(iterations),
-                     "--global-batch-size", "6", "--micro-batch-size", "1", "--layout", layout.format(ranks), "--run-dir",
-                     f"{self.folder.name}/runs", "--eval-samples", "6", "--save-interval", "20", "--threads", "1"],
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**kept, "TMPDIR": self.folder.name, **environment})
+                     "--global-batch-size", str(samples), "--micro-batch-size", "1", "--layout", layout.format(ranks),
+                     "--run-dir", f"{self.folder.name}/runs", "--eval-samples", "6", "--save-interval", "20",
+                     "--threads", "1"],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env={**kept, "TMPDIR": self.folder.name, **environment})
         self.addCleanup(self.end, job)
         return job
 
@@ -110,8 +114,8 @@ class Guard(unittest.TestCase):
                 self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_a_run_that_is_paused_as_a_whole_goes_on(self):
-        job = self.train(iterations=60, CHORALE_TIMEOUT="1")
-        until(lambda: self.steps() > 5, job)
+        job = self.train(iterations=12, CHORALE_TIMEOUT="1.5", samples=120)  # steps longer than a look
+        until(lambda: self.steps() > 3, job)
         everybody = ranks_of(job).values()
         for pid in everybody:
             os.kill(pid, signal.SIGSTOP)
@@ -138,7 +142,7 @@ class Guard(unittest.TestCase):
 
     def test_a_killed_launcher_leaves_no_process_and_no_file(self):
         chance = random.Random(seed)
-        for trial in range((kills + 1) // 2):
+        for trial in range(launchers):
             shared = set(os.listdir("/dev/shm"))
             job = self.train()
             until(lambda job=job: len(ranks_of(job)) == 3, job)
@@ -150,6 +154,41 @@ class Guard(unittest.TestCase):
                 self.assertLessEqual(set(os.listdir("/dev/shm")), shared)
                 self.assertEqual(glob.glob(f"{self.folder.name}/ompi.*/pid.*"), [])
                 print(f"launcher {trial}: all gone after {seconds:.1f} s")
+
+    def hang(self, how, victim, backend):
+        """Runs three ranks, one of which hangs. Returns the errors and the seconds from the start to the end."""
+        began = time.monotonic()
+        result = ranks(3, tests_run, "[.hangs]", TEST_HANG=how, TEST_VICTIM=str(victim), TEST_BACKEND=backend,
+                       CHORALE_TIMEOUT="2")
+        self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
+        self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+        return result.stderr, time.monotonic() - began
+
+    def test_an_endless_loop_and_a_lost_message_are_named(self):
+        chance = random.Random(seed)
+        for trial in range(hangs):
+            how, victim, backend = ("loop", "lost")[trial % 2], chance.randrange(3), chance.choice(backends())
+            with self.subTest(trial=trial, how=how, victim=victim, backend=backend):
+                errors, seconds = self.hang(how, victim, backend)
+                self.assertRegex(errors, r"error: the run hangs: nothing has moved for 2\.\d s\n")
+                if how == "loop":
+                    self.assertRegex(errors, rf"  rank {victim} on \S+ is late: it computes, in its program; its last ")
+                    self.assertRegex(errors, rf"wait in call \d+ of ranks 0-2, all_reduce of 1000 .*, for rank {victim}\n")
+                else:
+                    self.assertRegex(errors, r"ranks? [\d,-]+ waits? in call \d+ of ranks 0-2, .*which all its ranks "
+                                             r"have begun")
+                print(f"{how} {trial}: {backend}, {seconds:.1f} s with the start")
+
+    def test_ranks_that_wait_for_each_other_are_named_within_two_seconds(self):
+        chance = random.Random(seed)
+        for trial in range(crossed):
+            victim, backend = chance.randrange(3), chance.choice(backends())
+            with self.subTest(trial=trial, victim=victim, backend=backend):
+                errors, seconds = self.hang("crossed", victim, backend)
+                self.assertIn("error: ranks wait for each other\n", errors)
+                self.assertRegex(errors, rf"rank {victim} on \S+ waits for rank \d in call \d+ of ranks 0-2, barrier")
+                self.assertRegex(errors, rf"rank \d on \S+ waits for rank {victim} in call \d+ of ranks 0-2, all_reduce")
+                print(f"crossed {trial}: {backend}, {seconds:.1f} s with the start")
 
     def test_a_rank_that_fails_says_so_alone(self):
         job = self.train(iterations=30, CHORALE_LOAD=f"{self.folder.name}/nothing")

@@ -10,10 +10,10 @@
 namespace chorale {
 
 // A full disk must not keep a guard from telling the ranks.
-void write_dump(const GuardWords& words) noexcept try {
-  const auto with_folder = std::ranges::find_if(words.ranks, [](const SeenRank& rank) { return rank.page.folder[0] != 0; });
-  if (with_folder == words.ranks.end()) return;
-  replace_file(std::filesystem::path(fixed_text(with_folder->page.folder)) / "flight" / (words.host + ".json"),
+void write_dump(const GuardWords& words, const SeenRank& local) noexcept try {
+  const std::string folder = fixed_text(local.page.folder);
+  if (folder.empty()) return;
+  replace_file(std::filesystem::path(folder) / "flight" / fmt::format("{}-{}.json", words.host, local.page.rank),
                to_text(words, 1) + "\n");
 } catch (const std::exception&) {}
 

@@ -1,5 +1,5 @@
-// Flight recorders in files, for `chorale explain`: RUN/flight/HOST.json is what the guard of that host saw of the ranks
-// when the run was lost, and what it said (guard_words.hpp).
+// Flight recorders in files, for `chorale explain`: RUN/flight/HOST-RANK.json is what the guard of that host saw of the
+// ranks when the run was lost, and what it said (guard_words.hpp). RANK is its first rank.
 #pragma once
 #include <filesystem>
 
@@ -7,7 +7,8 @@
 
 namespace chorale {
 
-void write_dump(const GuardWords& words) noexcept;  // into the run's folder, if the ranks have one
+// Into the folder of the run, which `local`, a rank of this host, knows; nothing if there is none yet.
+void write_dump(const GuardWords& words, const SeenRank& local) noexcept;
 
 // What the guards of all hosts wrote. The ranks are sorted and each is there once. Throws a usage error if there is nothing.
 GuardWords read_dumps(const std::filesystem::path& run);

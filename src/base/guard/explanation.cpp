@@ -16,6 +16,7 @@ namespace {
 
 std::vector<int> numbers_in(const std::string& ranges) {
   std::vector<int> numbers;
+  if (ranges.find("…") != std::string::npos) return numbers;  // not all are known
   for (const std::string& part : split(ranges, ',')) {
     int first = 0, last = 0;
     const char* const end = part.data() + part.size();
@@ -77,6 +78,12 @@ std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all)
   return late;
 }
 
+// Calls up to this ticket are of an earlier group, even if it had the same mark.
+std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
+  const FlightGroup* const group = page.group(mark);
+  return group ? group->since : 0;
+}
+
 // What the ranks wait for: each call that some wait in, who waits there, and who has not begun it.
 struct Wait {
   const FlightCall* call = nullptr;
@@ -100,12 +107,23 @@ std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
     wait.late = late_for(*wait.call, all);
     for (const SeenRank& rank : all)
       for (const FlightCall& call : rank.page.calls)
-        if (call.ticket && call.group == place.first && call.sequence == place.second &&
+        if (call.ticket > since(rank.page, place.first) && call.group == place.first && call.sequence == place.second &&
             fixed_text(call.words) != fixed_text(wait.call->words))
           wait.other[rank.page.rank] = &call;
     list.push_back(std::move(wait));
   }
   return list;
+}
+
+std::string in_words(const Wait& wait) {
+  std::string line = fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
+                                 words_of(*wait.call));
+  if (!wait.late.empty()) line += fmt::format(", for {}", ranks_in_words(wait.late));
+  for (const auto& [rank, call] : wait.other) line += fmt::format("; rank {} called {}", rank, fixed_text(call->words));
+  if (!wait.late.empty() || !wait.other.empty()) return line;
+  line += ", which all its ranks have begun";
+  if (wait.call->awaits >= 0) line += fmt::format(": a message from rank {} has not come", wait.call->awaits);
+  return line;
 }
 
 std::string newest_checkpoint(const std::string& folder) {
@@ -145,9 +163,7 @@ std::string in_lines(const std::vector<std::string>& lines) {
 std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all) {
   std::vector<std::string> lines{fmt::format("{} {} in {}", who(ended.page), ended.end, fixed_text(ended.page.doing)),
                                  last_call(ended.page)};
-  for (const Wait& wait : waits_among(all))
-    lines.push_back(fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
-                                words_of(*wait.call)));
+  for (const Wait& wait : waits_among(all)) lines.push_back(in_words(wait));
   lines.push_back(what_to_do(all));
   return in_lines(lines);
 }
@@ -177,36 +193,28 @@ std::string explain_deadlock(const std::vector<SeenRank>& all) {
 
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
   std::vector<std::string> lines{fmt::format("the run hangs: nothing has moved for {:.1f} s", seconds)};
-  const std::vector<Wait> waits = waits_among(all);
-  std::set<int> late;
+  std::vector<Wait> waits = waits_among(all);
+  std::set<int> late, reason;
+  for (const SeenRank& rank : all)  // a rank that is stopped or dead is late even for a call that it has begun
+    if (rank.state == 'T' || !rank.end.empty())
+      for (Wait& wait : waits)
+        if (wait.waiting.erase(rank.page.rank)) wait.late.insert(rank.page.rank);
   for (const Wait& wait : waits) late.insert(wait.late.begin(), wait.late.end());
-  for (const SeenRank& rank : all)
-    if (rank.state == 'T' || !rank.end.empty()) late.insert(rank.page.rank);
-  std::set<int> reason;
-  for (const SeenRank& rank : all)
-    if (late.contains(rank.page.rank) && (!rank.page.waits || rank.state == 'T' || !rank.end.empty()))
-      reason.insert(rank.page.rank);
+  for (const SeenRank& rank : all) {
+    if (rank.state == 'T' || !rank.end.empty()) late.insert(rank.page.rank), reason.insert(rank.page.rank);
+    if (late.contains(rank.page.rank) && !rank.page.waits) reason.insert(rank.page.rank);
+  }
   for (const SeenRank& rank : all) {
     if (!(reason.empty() ? late : reason).contains(rank.page.rank)) continue;
     lines.push_back(fmt::format("{} is late: it {}, in {}; {}", who(rank.page),
-                                rank.page.waits && rank.state != 'T' ? "waits in another call" : how_it_lives(rank),
+                                reason.contains(rank.page.rank) ? how_it_lives(rank) : "waits in another call",
                                 fixed_text(rank.page.doing), last_call(rank.page)));
   }
-  for (const Wait& wait : waits) {
-    std::string line = fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
-                                   words_of(*wait.call));
-    if (!wait.late.empty()) line += fmt::format(", for {}", ranks_in_words(wait.late));
-    for (const auto& [rank, call] : wait.other) line += fmt::format("; rank {} called {}", rank, fixed_text(call->words));
-    if (wait.late.empty() && wait.other.empty())
-      line += wait.call->awaits < 0
-                  ? ", which all its ranks have begun"
-                  : fmt::format(", which all its ranks have begun: a message from rank {} has not come", wait.call->awaits);
-    lines.push_back(line);
-  }
+  for (const Wait& wait : waits)
+    if (!wait.waiting.empty()) lines.push_back(in_words(wait));
   if (waits.empty())
     for (const SeenRank& rank : all)
-      if (!late.contains(rank.page.rank))
-        lines.push_back(fmt::format("{} {}, in {}", who(rank.page), how_it_lives(rank), fixed_text(rank.page.doing)));
+      if (!late.contains(rank.page.rank)) lines.push_back(fmt::format("{} {}", who(rank.page), in_words(rank)));
   lines.push_back(what_to_do(all) + "; a slow machine needs a longer limit: CHORALE_TIMEOUT=SECONDS");
   return in_lines(lines);
 }

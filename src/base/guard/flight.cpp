@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -22,7 +23,7 @@ Flight::~Flight() {
 
 Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
   const std::uint64_t number = page_->groups_so_far + 1;
-  page_->groups[number % FlightPage::kept_groups] = {mark, 0};
+  page_->groups[number % FlightPage::kept_groups] = {mark, 0, page_->newest};
   page_->groups_so_far = number;
   return {mark, std::move(members), number};
 }
@@ -39,7 +40,7 @@ std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int
   call.steps = 0;
   call.awaits = -1;
   call.state = FlightCall::State::begun;
-  put(call.members, group.members);
+  put_list(call.members, group.members);
   put(call.words, words);
   std::atomic_ref(page_->newest).store(ticket, std::memory_order_release);
   beat();
@@ -65,7 +66,7 @@ std::string Flight::ask(const std::string& text) const {
   constexpr int patience_milliseconds = 2000;
   tell(text);
   pollfd one{line_.get(), POLLIN, 0};
-  char answer[512];
+  char answer[4096];
   if (poll(&one, 1, patience_milliseconds) <= 0) return "";
   const ssize_t got = recv(line_.get(), answer, sizeof answer, 0);
   return got > 0 ? std::string(answer, static_cast<std::size_t>(got)) : "";
@@ -80,8 +81,12 @@ void Flight::waits(double patience_seconds, std::uint64_t moved, std::uint64_t t
 }
 
 void Flight::throw_if_lost() const {
-  if (lost()) [[unlikely]]
-    throw Error(Exit::watchdog, fixed_text(page_->reason), "", "");
+  if (!lost()) [[likely]]
+    return;
+  std::vector<std::string> lines;
+  for (const std::string& line : split(fixed_text(page_->reason), '\n'))
+    if (!line.empty()) lines.push_back(trim(line));
+  throw Error(Exit::watchdog, lines[0], {lines.begin() + 1, lines.end()});
 }
 
 }  // namespace chorale

@@ -38,6 +38,8 @@ class Flight {
 
   void now(std::string_view what) { put(page_->doing, what), beat(); }
   void record_in(std::string_view folder) { put(page_->folder, folder); }
+  void asked_to_end() { page_->asked_to_end = 1; }
+  std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
   void failed() { page_->fate = FlightPage::Fate::failed; }
   void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
 

@@ -1,8 +1,8 @@
-// What a rank shows to the guard of its host (guard.hpp): one page of shared memory per rank, its flight recorder. The rank
+// What a rank shows to the guard of its host (guard.hpp): some KiB of shared memory per rank, its flight recorder. The rank
 // writes it with plain stores while it works. The guard can read it whatever happened to the rank, even if the rank is dead,
 // stopped or in an endless loop.
 //
-//   rank ── writes ──▶ beats  where  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
+//   rank ── writes ──▶ beats  doing  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
 //
 // Cost: 20 ns for each call. All members are numbers and fixed texts, so a dump of the page is valid in any process.
 #pragma once
@@ -26,13 +26,14 @@ struct FlightCall {
   std::uint64_t steps = 0;   // of the schedule, done so far; set only while the rank waits
   std::int32_t awaits = -1;  // the world rank that must act next; −1: unknown. Set only while the rank waits
   State state = State::none;
-  char members[44] = {};  // world ranks: "0-3", "0,4,8"
+  char members[92] = {};  // world ranks: "0-3", "0,4,8"; with "…" at the end if there are more
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
 
-// A group that this rank is or was in, and how many calls it has begun there.
+// A group that this rank is or was in: how many calls it has begun there, and its newest ticket when it entered. Marks may
+// be used again, so an older call with this mark is of another group.
 struct FlightGroup {
-  std::uint64_t group = 0, begun = 0;
+  std::uint64_t group = 0, begun = 0, since = 0;
 };
 
 struct FlightPage {
@@ -55,8 +56,11 @@ struct FlightPage {
   std::uint64_t groups_so_far = 0;
   FlightGroup groups[kept_groups];
 
+  std::uint32_t asked_to_end = 0;  // 1: a signal has asked this rank to end
+
   // Written by the guard.
-  std::uint32_t lost = 0;  // 1: the run cannot go on; `reason` says why
+  std::uint64_t judged = 0;  // how often it has judged whether the run hangs
+  std::uint32_t lost = 0;    // 1: the run cannot go on; `reason` says why
   char reason[1024] = {};
 
   const FlightCall* call(std::uint64_t ticket) const {
@@ -77,6 +81,20 @@ void put(char (&text)[N], std::string_view words) {
   const std::size_t length = std::min(words.size(), N - 1);
   std::memcpy(text, words.data(), length);
   text[length] = 0;
+}
+
+// A list of numbers, cut after a comma, and then marked as incomplete.
+template <std::size_t N>
+void put_list(char (&text)[N], std::string_view list) {
+  constexpr std::string_view more = "…";
+  if (list.size() >= N) {
+    list = list.substr(0, list.substr(0, N - more.size()).find_last_of(',') + 1);
+    put(text, list);
+    std::memcpy(text + list.size(), more.data(), more.size());
+    text[list.size() + more.size()] = 0;
+  } else {
+    put(text, list);
+  }
 }
 
 // A text of a page that another process may be writing: it ends within its N bytes in any case.

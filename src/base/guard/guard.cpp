@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,38 +14,27 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
+#include "src/base/abstract_socket.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/guard/leftovers.hpp"
 #include "src/base/guard/watchman.hpp"
 #include "src/base/host.hpp"
-#include "src/base/interfaces.hpp"
 #include "src/base/text.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale {
 namespace {
 
-// Equal on the ranks of one job on one host, and on no others. Abstract sockets belong to a network namespace, and so does
-// this name.
-std::string name_of_guard(const Environment& environment) {
-  for (const char* job : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
-    if (const auto number = environment(job)) return fmt::format("chorale-guard-{}-{}", getuid(), *number);
-  if (const auto step = environment("SLURM_STEP_ID"))
-    return fmt::format("chorale-guard-{}-{}.{}", getuid(), environment("SLURM_JOB_ID").value_or(""), *step);
-  return fmt::format("chorale-guard-{}-{}", getuid(), getppid());
+// Equal on the ranks of one job on one host, and on no others.
+std::string name_of_guard(const Launch& launch, const Environment& environment) {
+  const auto said = [&](const char* name) { return environment(name).value_or(""); };
+  std::string job = fmt::format("{}", getppid());
+  if (launch.launcher.starts_with("Open MPI")) job = said("PMIX_NAMESPACE") + said("PMIX_SERVER_URI2");
+  if (launch.launcher.starts_with("Slurm")) job = said("SLURM_JOB_ID") + "." + said("SLURM_STEP_ID");
+  return fmt::format("chorale-guard-{}-{:016x}", getuid(), std::hash<std::string>{}(job));
 }
-
-struct Address {
-  sockaddr_un where{};
-  socklen_t length = 0;
-  explicit Address(const std::string& name) {
-    where.sun_family = AF_UNIX;
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                    name.copy(where.sun_path + 1, sizeof where.sun_path - 1));  // sun_path[0] stays 0
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&where); }
-};
 
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
@@ -67,11 +55,11 @@ void hide_the_rank() {
 
 // Two forks make it nobody's child: neither the rank nor the launcher waits for it. It also leaves the process group of the
 // rank, which launchers kill as a whole. Of the rank's files it keeps only stderr.
-void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
-  const Watchman::Job job{getppid(), launch.on_host, on_several_hosts(environment), session_folder()};
+void start_guard(Descriptor listening, const Launch& launch) {
+  const Watchman::Job job{launch.size, launch.on_host, Leftovers::of_this_job()};
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child > 0) waitpid(child, nullptr, 0);
+  if (child > 0) waitpid(child, nullptr, 0);  // ends at once
   if (child != 0) return;
   if (fork() != 0) _exit(0);
   setpgid(0, 0);
@@ -84,9 +72,10 @@ void start_guard(Descriptor listening, const Launch& launch, const Environment& 
   dup2(nothing, 0);
   dup2(nothing, 1);
   try {
-    Watchman(Descriptor(kept), job).watch();
+    SystemClock clock;
+    Watchman(Descriptor(kept), job, clock).watch();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "warning: the ranks on %s are guarded no more: %s\n", host_name().c_str(), error.what());
+    std::fprintf(stderr, "warning: %s has no guard any more: %s\n", host_name().c_str(), error.what());
   }
   _exit(0);
 }
@@ -103,17 +92,26 @@ bool present(int line, int file) {
   return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
 }
 
+// Another user may have taken the name.
+bool is_ours(int line) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
+}
+
 // The rank that binds the name starts the guard. Others may come before it listens, or while an earlier guard ends.
 Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
   constexpr double patience_seconds = 2;
-  const Address address(name_of_guard(environment));
+  const AbstractAddress address(name_of_guard(launch, environment));
   SystemClock clock;
   for (const double until = clock.seconds() + patience_seconds; clock.seconds() < until; clock.sleep(1e-3)) {
-    if (Descriptor listening = new_socket(); bind(listening.get(), address.get(), address.length) == 0) {
+    if (Descriptor listening = new_socket(); bind(listening.get(), address.get(), address.length()) == 0) {
+      fcntl(listening.get(), F_SETFL, O_NONBLOCK);
       if (listen(listening.get(), 4096) != 0) return {};
-      start_guard(std::move(listening), launch, environment);
+      start_guard(std::move(listening), launch);
     }
-    if (Descriptor line = new_socket(); connect(line.get(), address.get(), address.length) == 0) return line;
+    if (Descriptor line = new_socket(); connect(line.get(), address.get(), address.length()) == 0)
+      return is_ours(line.get()) ? std::move(line) : Descriptor();
   }
   return {};
 }
@@ -121,7 +119,7 @@ Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
 }  // namespace
 
 std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment) {
-  if (launch.size <= 1 || environment("CHORALE_GUARD").value_or("") == "no") return nullptr;
+  if (launch.size <= 1 || !parse_switch(environment("CHORALE_GUARD").value_or("yes")).value_or(true)) return nullptr;
   const Descriptor file(memfd_create("chorale-flight", MFD_CLOEXEC));
   if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0) return nullptr;
   SharedPage page(file.get());

@@ -18,6 +18,7 @@ Json json_of(const Look& look) {
   return {{"done", look.done},
           {"waiting", limit_as_json(look.waiting)},
           {"any", limit_as_json(look.any)},
+          {"ranks", look.ranks},
           {"here", look.here},
           {"stopped", look.stopped},
           {"blocked", look.blocked},
@@ -26,8 +27,15 @@ Json json_of(const Look& look) {
 }
 
 Look look_in(const Json& json) {
-  return {json.at("done"),    limit_in(json.at("waiting")), limit_in(json.at("any")), json.at("here"),
-          json.at("stopped"), json.at("blocked"),           json.at("waiters"),       json.at("traced")};
+  return {.done = json.at("done"),
+          .waiting = limit_in(json.at("waiting")),
+          .any = limit_in(json.at("any")),
+          .ranks = json.at("ranks"),
+          .here = json.at("here"),
+          .waiters = json.at("waiters"),
+          .stopped = json.at("stopped"),
+          .blocked = json.at("blocked"),
+          .traced = json.at("traced")};
 }
 
 Json json_of(const FlightCall& call) {
@@ -58,7 +66,7 @@ Json json_of(const SeenRank& rank) {
   Json groups = Json::array();
   for (std::uint64_t g = 1; g <= std::min<std::uint64_t>(page.groups_so_far, FlightPage::kept_groups); ++g) {
     const FlightGroup& group = page.groups[(page.groups_so_far + 1 - g) % FlightPage::kept_groups];
-    groups.push_back({group.group, group.begun});  // the newest first
+    groups.push_back({group.group, group.begun, group.since});  // the newest first
   }
   return {{"rank", page.rank},
           {"size", page.size},
@@ -93,7 +101,7 @@ SeenRank rank_in(const Json& json) {
   const Json& groups = json.at("groups");
   page.groups_so_far = std::min<std::size_t>(groups.size(), FlightPage::kept_groups);
   for (std::size_t g = 0; g < page.groups_so_far; ++g)
-    page.groups[(page.groups_so_far - g) % FlightPage::kept_groups] = {groups[g].at(0), groups[g].at(1)};
+    page.groups[(page.groups_so_far - g) % FlightPage::kept_groups] = {groups[g].at(0), groups[g].at(1), groups[g].at(2)};
   return rank;
 }
 

@@ -43,12 +43,14 @@ std::string last_words(int pid, int process, Clock& clock) {
   constexpr double patience_seconds = 0.2, pause_seconds = 2e-5;
   for (const double until = clock.seconds() + patience_seconds; clock.seconds() < until; clock.sleep(pause_seconds)) {
     auto code = code_from_stat(pid);
+    const bool collected = !code && !contents_of(fmt::format("/proc/{}/stat", pid));
     if (!code) code = code_from_pidfd(process);
+    if (!code && collected) break;
     if (!code) continue;
     if (!WIFSIGNALED(*code)) return fmt::format("exited with code {}", WEXITSTATUS(*code));
     return fmt::format("was killed by SIG{}", sigabbrev_np(WTERMSIG(*code)));
   }
-  return "ended without a word, probably killed by SIGKILL";
+  return "ended, probably by a signal: the launcher says which";
 }
 
 }  // namespace chorale

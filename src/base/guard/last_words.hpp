@@ -1,8 +1,7 @@
-// How a process that is not our child has ended. Only its parent may wait for it; so this looks in three places:
+// How a process that is not our child has ended. Only its parent may wait for it; so this looks in two places:
 //
-//   the kernel keeps the exit code for whoever holds a pidfd          since Linux 6.15
-//   /proc/PID/stat shows it until the parent has collected it         a race, usually won: the guard sees the end first
-//   nothing is known                                                  "ended without a word"
+//   /proc/PID/stat shows the exit code until the parent has collected it     a race, usually won: the guard wakes first
+//   the kernel keeps the code for whoever holds a pidfd                      since Linux 6.15
 #pragma once
 #include <string>
 

@@ -1,29 +1,39 @@
 #include "src/base/guard/leftovers.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
+
+#include "src/base/host.hpp"
 
 namespace chorale {
+namespace fs = std::filesystem;
 
-std::set<std::filesystem::path> shared_files_of(int pid) {
-  std::set<std::filesystem::path> files;
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
-  for (std::string line; std::getline(maps, line);) {
-    const std::size_t path = line.find("/dev/shm/");
-    if (path != std::string::npos && !line.ends_with(" (deleted)")) files.insert(line.substr(path));
-  }
-  return files;
+// Everything in the session's folder will be removed, so its name is checked. It holds the launcher's process number.
+Leftovers Leftovers::of_this_job() {
+  Leftovers found;
+  if (const char* const job = std::getenv("OMPI_MCA_ess_base_jobid"))
+    found.job_ = fmt::format(".{:x}.", std::strtoul(job, nullptr, 10));
+  const char* const named = std::getenv("OMPI_MCA_orte_jobfam_session_dir");
+  const fs::path folder = named ? named : "";
+  const std::string name = folder.filename().string(), above = folder.parent_path().filename().string();
+  if (folder.is_absolute() && name.starts_with("pid.") && above.starts_with("ompi.")) found.session_ = folder;
+  return found;
 }
 
-// The name is checked, because everything in the folder will be removed.
-std::filesystem::path session_folder() {
-  const char* const named = std::getenv("OMPI_MCA_orte_jobfam_session_dir");
-  if (!named) return {};
-  const std::filesystem::path folder = named;
-  const bool is_of_a_job = folder.filename().string().starts_with("pid.") || folder.filename().string().starts_with("jf.");
-  return folder.is_absolute() && is_of_a_job && folder.parent_path().filename().string().starts_with("ompi.") ? folder : "";
+// "/dev/shm/vader_segment.HOST.UID.JOB.RANK"
+void Leftovers::remove() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/dev/shm", ignored)) {
+    const std::string name = entry.path().filename().string();
+    struct stat about {};
+    const bool is_of_job = !job_.empty() && name.starts_with("vader_segment.") && name.find(job_) != std::string::npos;
+    if (is_of_job && lstat(entry.path().c_str(), &about) == 0 && about.st_uid == getuid()) fs::remove(entry, ignored);
+  }
+  if (!session_.empty() && !is_running(std::atoi(session_.filename().string().c_str() + 4)))
+    fs::remove_all(session_, ignored);
 }
 
 }  // namespace chorale

@@ -1,14 +1,19 @@
-// Files that MPI leaves behind if a run is killed: shared memory that its ranks map, and the launcher's folder. While a rank
-// lives, the kernel lists the files that it maps, so no names have to be known.
+// Files that Open MPI leaves behind if a job is killed: shared memory of its ranks, and the launcher's folder. Their names
+// are known from the environment of the ranks. Other libraries remove their names as soon as all ranks have the memory.
 #pragma once
 #include <filesystem>
-#include <set>
 #include <string>
 
 namespace chorale {
 
-std::set<std::filesystem::path> shared_files_of(int pid);  // files in /dev/shm that the process maps
-// The folder that Open MPI's launcher makes for one job, from the environment of its ranks; "" with another launcher.
-std::filesystem::path session_folder();
+class Leftovers {
+ public:
+  static Leftovers of_this_job();
+  void remove() const;  // call it when all ranks of this host have ended; the folder stays while its launcher runs
+
+ private:
+  std::string job_;                // as in the names of files; "" with another launcher
+  std::filesystem::path session_;  // "" likewise
+};
 
 }  // namespace chorale

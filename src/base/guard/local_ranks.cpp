@@ -7,71 +7,66 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "src/base/guard/last_words.hpp"
-#include "src/base/guard/leftovers.hpp"
 #include "src/base/host.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
-namespace {
-
-// The state and the tracer of a process; a tracer is a debugger.
-struct Condition {
-  char state = 'X';
-  bool traced = false;
-};
-Condition condition_of(int pid) {
-  const std::string status = contents_of(fmt::format("/proc/{}/status", pid)).value_or("");
-  const auto field = [&](std::string_view name) {
-    const std::size_t at = status.find(name);
-    return at == std::string::npos ? 'X' : status[at + name.size()];
-  };
-  const char tracer = field("TracerPid:\t");
-  return {field("State:\t"), tracer != '0' && tracer != 'X'};
-}
-
-}  // namespace
 
 void LocalRanks::add_to(std::vector<pollfd>& files) const {
   files.push_back({listening_.get(), POLLIN, 0});
+  for (const Newcomer& newcomer : newcomers_) files.push_back({newcomer.line.get(), POLLIN, 0});
   for (const Rank& rank : ranks_)
     if (rank.here) files.push_back({rank.line.get(), POLLIN, 0});
 }
 
-// Takes in one rank of this user. It sends the file of its page.
+// Only processes of this user are heard, and none can keep the guard waiting.
 void LocalRanks::take_in() {
-  Descriptor line(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!line) return;
+  for (;;) {
+    Descriptor line(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!line) break;
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    if (getsockopt(line.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid())
+      newcomers_.push_back({std::move(line), peer.pid});
+  }
+  for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end();)
+    newcomer = show_in(*newcomer) ? newcomers_.erase(newcomer) : newcomer + 1;
+}
+
+// A rank's first message holds the file of its page.
+bool LocalRanks::show_in(const Newcomer& newcomer) {
   char byte = 0;
   iovec data{&byte, 1};
   int file = -1;
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
   msghdr message{};
   message.msg_iov = &data, message.msg_iovlen = 1, message.msg_control = room, message.msg_controllen = sizeof room;
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (recvmsg(line.get(), &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message) ||
-      getsockopt(line.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != getuid())
-    return;
+  const ssize_t got = recvmsg(newcomer.line.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;
   std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
   const Descriptor memory(file);
-  Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
-  ranks_.push_back({std::move(line), std::move(process), SharedPage(memory.get()), peer.pid});
-  ++came_;
+  Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, newcomer.pid, 0)));
+  ranks_.push_back({Descriptor(dup(newcomer.line.get())), std::move(process), SharedPage(memory.get()), newcomer.pid,
+                    condition_of(newcomer.pid).parent});
+  changed_ = clock_.seconds();
+  return true;
 }
 
-std::vector<LocalRanks::News> LocalRanks::move() {
+std::vector<LocalRanks::News> LocalRanks::move(bool ask_how_they_ended) {
   std::vector<News> news;
-  if (pollfd one{listening_.get(), POLLIN, 0}; poll(&one, 1, 0) > 0) take_in();
+  take_in();
   for (Rank& rank : ranks_) {
-    char text[512];
+    char text[4096];
     const ssize_t got = rank.here ? recv(rank.line.get(), text, sizeof text, MSG_DONTWAIT) : -1;
     if (got > 0) news.push_back({rank.page->rank, {text, static_cast<std::size_t>(got)}});
-    if (!rank.here || got > 0 || (got < 0 && errno == EAGAIN)) continue;
+    if (!rank.here || got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) continue;
     rank.here = false;
-    if (rank.page->fate != FlightPage::Fate::running) continue;
+    changed_ = clock_.seconds();
+    if (rank.page->fate != FlightPage::Fate::running || !ask_how_they_ended) continue;
     rank.end = last_words(rank.pid, rank.process.get(), clock_);
     news.push_back({rank.page->rank, ""});
   }
@@ -83,24 +78,60 @@ void LocalRanks::answer(int rank, const std::string& text) {
     if (one.page->rank == rank) send(one.line.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool LocalRanks::are_over(bool no_more_come) const {
-  const bool all_ended = std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.here; });
-  return all_ended && came_ > 0 && (no_more_come || came_ >= expected_);
+// The launcher waits for this process, which keeps stderr open. So it does not wait long for ranks that never come.
+bool LocalRanks::are_over() const {
+  constexpr double patience_seconds = 3;
+  if (!newcomers_.empty() || std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.here; })) return false;
+  const bool all_came = expected_ > 0 && static_cast<int>(ranks_.size()) >= expected_;
+  return all_came || clock_.seconds() - changed_ > patience_seconds;
+}
+
+bool LocalRanks::holds(int rank) const {
+  return std::ranges::any_of(ranks_, [&](const Rank& one) { return one.page->rank == rank; });
 }
 
 bool LocalRanks::any_failed() const {
   return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.page->fate == FlightPage::Fate::failed; });
 }
 
-Look LocalRanks::look() const {
-  Look sum;
-  for (const Rank& rank : ranks_) {
+bool LocalRanks::asked_to_end() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.page->asked_to_end || rank.now.asked_to_end; });
+}
+
+bool LocalRanks::orphaned() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.here && rank.now.parent != rank.parent; });
+}
+
+LocalRanks::Condition LocalRanks::condition_of(int pid) {
+  const std::string status = contents_of(fmt::format("/proc/{}/status", pid)).value_or("");
+  const auto field = [&](std::string_view name) {
+    const std::size_t at = status.find(name);
+    return at == std::string::npos ? "" : status.c_str() + at + name.size();
+  };
+  const std::uint64_t waiting = std::strtoull(field("ShdPnd:\t"), nullptr, 16);
+  const auto is_waiting = [&](int signal) { return (waiting >> (signal - 1)) & 1; };
+  return {status.empty() ? 'X' : *field("State:\t"), std::atoi(field("PPid:\t")), std::atoi(field("TracerPid:\t")) != 0,
+          is_waiting(SIGTERM) || is_waiting(SIGINT)};
+}
+
+Look LocalRanks::look() {
+  Look sum{.ranks = static_cast<int>(ranks_.size())};
+  for (Rank& rank : ranks_) {
     sum.done += rank.page->beats + rank.page->moved;
     if (!rank.here) continue;
-    const Condition now = condition_of(rank.pid);
+    const bool asked = rank.now.asked_to_end;
+    rank.now = condition_of(rank.pid);
+    if (rank.now.state == 'X') rank.now.parent = rank.parent;  // it has just ended
+    rank.now.asked_to_end |= asked;
     const double limit = rank.page->patience;
     const bool waits = rank.page->waits;
-    sum.add({0, waits ? limit : never, limit, 1, now.state == 'T', now.state == 'D', waits, now.traced});
+    sum.add({.waiting = waits ? limit : never,
+             .any = limit,
+             .here = 1,
+             .waiters = waits,
+             .stopped = rank.now.state == 'T',
+             .blocked = rank.now.state == 'D',
+             .traced = rank.now.traced});
   }
   return sum;
 }
@@ -108,14 +139,16 @@ Look LocalRanks::look() const {
 std::vector<SeenRank> LocalRanks::seen() const {
   std::vector<SeenRank> all;
   for (const Rank& rank : ranks_) all.push_back({*rank.page, rank.here ? condition_of(rank.pid).state : 'X', rank.end});
-  std::ranges::sort(all, {}, [](const SeenRank& rank) { return rank.page.rank; });
   return all;
+}
+
+void LocalRanks::judged() {
+  for (const Rank& rank : ranks_) std::atomic_ref(rank.page->judged).fetch_add(1, std::memory_order_relaxed);
 }
 
 void LocalRanks::lose(const std::string& why) {
   for (const Rank& rank : ranks_) {
     if (!rank.here) continue;
-    leftovers_.merge(shared_files_of(rank.pid));
     put(rank.page->reason, why);
     std::atomic_ref(rank.page->lost).store(1, std::memory_order_release);
   }

@@ -2,8 +2,6 @@
 #pragma once
 #include <poll.h>
 
-#include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,40 +16,55 @@ namespace chorale {
 class LocalRanks {
  public:
   LocalRanks(Descriptor listening, int expected, Clock& clock)
-      : clock_(clock), listening_(std::move(listening)), expected_(expected) {}
+      : clock_(clock), listening_(std::move(listening)), expected_(expected), changed_(clock.seconds()) {}
 
   void add_to(std::vector<pollfd>& files) const;
   struct News {
     int rank;
     std::string request;  // what the rank asks of its guard; "": it ended without saying that it finished or failed
   };
-  std::vector<News> move();  // takes in ranks, and returns what they say; never waits
+  std::vector<News> move(bool ask_how_they_ended);  // takes in ranks, and returns what they say; never waits
   void answer(int rank, const std::string& text);
 
-  bool are_over(bool no_more_come) const;  // all have come, unless no more come, and have ended
+  bool are_over() const;  // all have ended, and no more are expected
+  bool holds(int rank) const;
   bool any_failed() const;
-  Look look() const;
+  bool asked_to_end() const;  // somebody has sent a signal that asks a rank to end
+  bool orphaned() const;      // a rank has lost the parent that it had when it came
+  Look look();
   std::vector<SeenRank> seen() const;
+  void judged();                      // tells their waits that a guard watches over them
   void lose(const std::string& why);  // tells their waits that the run cannot go on
   void end();                         // kills those that live
-  // Files of shared memory that ranks mapped when the run was lost. MPI removes them only if the ranks end well.
-  const std::set<std::filesystem::path>& leftovers() const { return leftovers_; }
 
  private:
+  struct Condition {  // of a process
+    char state = 'X';
+    int parent = 0;
+    bool traced = false, asked_to_end = false;
+  };
   struct Rank {
     Descriptor line, process;
     SharedPage page;
-    int pid = 0;
+    int pid = 0, parent = 0;
+    Condition now = {};    // at the last look
     bool here = true;      // its process lives
     std::string end = "";  // how it ended, if it neither finished nor failed
   };
+  struct Newcomer {  // has not shown its page yet
+    Descriptor line;
+    int pid;
+  };
   void take_in();
+  bool show_in(const Newcomer& newcomer);  // false: it has not said anything yet
+  static Condition condition_of(int pid);
 
   Clock& clock_;
   Descriptor listening_;
-  int expected_, came_ = 0;
+  int expected_;
+  double changed_;  // when a rank last came or ended
+  std::vector<Newcomer> newcomers_;
   std::vector<Rank> ranks_;
-  std::set<std::filesystem::path> leftovers_;
 };
 
 }  // namespace chorale

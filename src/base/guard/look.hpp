@@ -9,17 +9,17 @@ namespace chorale {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 struct Look {
-  std::uint64_t done = 0;                  // everything that the ranks have got done so far
-  double waiting = never, any = never;     // the least limit, in seconds, of the ranks that wait, and of all ranks
-  int here = 0, stopped = 0, blocked = 0;  // ranks that live; of these, stopped by a signal, and waiting for a disk
-  int waiters = 0;                         // of the ranks that live, those that wait for other ranks
-  bool traced = false;                     // a debugger looks at a rank
+  std::uint64_t done = 0;                     // everything that the ranks have got done so far
+  double waiting = never, any = never;        // the least limit, in seconds, of the ranks that wait, and of all ranks
+  int ranks = 0, here = 0;                    // ranks that have come; of these, ranks that live, …
+  int waiters = 0, stopped = 0, blocked = 0;  // … wait for other ranks, are stopped by a signal, wait for a disk
+  bool traced = false;                        // a debugger is attached to a rank
 
   void add(const Look& other) {
     done += other.done;
     waiting = std::min(waiting, other.waiting), any = std::min(any, other.any);
-    here += other.here, stopped += other.stopped, blocked += other.blocked;
-    waiters += other.waiters;
+    ranks += other.ranks, here += other.here;
+    waiters += other.waiters, stopped += other.stopped, blocked += other.blocked;
     traced |= other.traced;
   }
 

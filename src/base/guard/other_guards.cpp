@@ -8,17 +8,20 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <utility>
+#include <cstdlib>
 
+#include "src/base/error.hpp"
 #include "src/base/interfaces.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr std::size_t longest_line = 64 << 20, longest_greeting = 4096;
+constexpr std::size_t longest_line = 64 << 20, longest_secret = 64, most_strangers = 64;
+constexpr double secret_seconds = 5;  // within which a stranger must show the secret
 
 Descriptor new_socket() {
   Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -63,7 +66,7 @@ std::string OtherGuards::invite() {
   return fmt::format("{} {} {}", chorale::join(addresses, ","), ntohs(where.sin_port), secret_);
 }
 
-void OtherGuards::join(const std::string& invitation, const std::string& greeting) {
+void OtherGuards::join(const std::string& invitation) {
   const std::vector<std::string> words = split(invitation, ' ');
   if (words.size() != 3) return;
   for (const std::string& address : split(words[0], ',')) {
@@ -71,33 +74,37 @@ void OtherGuards::join(const std::string& invitation, const std::string& greetin
     if (!line || !connects(line.get(), address, std::atoi(words[1].c_str()))) continue;
     Guard& guard = guards_.emplace_back();
     guard.line = std::move(line);
-    guard.host = "that of rank 0";
+    guard.words.host = "of rank 0";
     guard.trusted = true;
-    guard.heard = clock_.seconds();
-    guard.out = words[2] + "\n" + greeting + "\n";
+    guard.came = guard.heard = clock_.seconds();
+    guard.out = words[2] + "\n";
     return;
   }
 }
 
 void OtherGuards::add_to(std::vector<pollfd>& files) const {
-  if (listening_) files.push_back({listening_.get(), POLLIN, 0});
-  for (const Guard& guard : guards_)
-    if (!guard.ended)
-      files.push_back({guard.line.get(), static_cast<short>(guard.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  std::size_t strangers = 0;
+  for (const Guard& guard : guards_) {
+    strangers += !guard.trusted;
+    const short events = guard.out.empty() ? POLLIN : POLLIN | POLLOUT;
+    if (!guard.ended) files.push_back({guard.line.get(), events, 0});
+  }
+  if (listening_ && strangers < most_strangers) files.push_back({listening_.get(), POLLIN, 0});
 }
 
-void OtherGuards::say(const std::string& text) {
+void OtherGuards::say(const GuardWords& words) {
   for (Guard& guard : guards_)
-    if (guard.trusted && !guard.ended) say(guard, text);
+    if (guard.trusted && !guard.ended) say(guard, words);
 }
 
 void OtherGuards::take_in() {
-  for (;;) {
-    Descriptor line(listening_ ? accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1);
+  const auto strangers = std::ranges::count_if(guards_, [](const Guard& guard) { return !guard.trusted; });
+  for (auto more = static_cast<std::ptrdiff_t>(most_strangers) - strangers; listening_ && more > 0; --more) {
+    Descriptor line(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!line) return;
     Guard& guard = guards_.emplace_back();
     guard.line = std::move(line);
-    guard.heard = clock_.seconds();
+    guard.came = guard.heard = clock_.seconds();
   }
 }
 
@@ -112,7 +119,9 @@ std::vector<OtherGuards::Message> OtherGuards::move() {
     }
     receive(guard, messages);
   }
-  std::erase_if(guards_, [](const Guard& guard) { return guard.ended && !guard.trusted; });
+  std::erase_if(guards_, [&](const Guard& guard) {
+    return !guard.trusted && (guard.ended || clock_.seconds() - guard.came > secret_seconds);
+  });
   return messages;
 }
 
@@ -124,19 +133,28 @@ void OtherGuards::receive(Guard& guard, std::vector<Message>& messages) {
     if (got <= 0) break;
     guard.heard = clock_.seconds();
     guard.in.append(piece, static_cast<std::size_t>(got));
-    if (guard.in.size() > (guard.trusted ? longest_line : longest_greeting)) guard.ended = true;
-    if (guard.ended) return;
+    if (guard.in.size() > longest_line) break;
   }
-  for (std::size_t end; (end = guard.in.find('\n')) != std::string::npos; guard.in.erase(0, end + 1)) {
-    const std::string line = guard.in.substr(0, end);
-    if (guard.trusted)
-      messages.push_back({&guard, line});
-    else if (line == secret_)
-      guard.trusted = true;
-    else
-      guard.ended = true;
-    if (!guard.trusted) return;
+  std::size_t first = 0;
+  for (std::size_t end; (end = guard.in.find('\n', first)) != std::string::npos; first = end + 1)
+    read(guard, guard.in.substr(first, end - first), messages);
+  guard.in.erase(0, first);
+  if (guard.in.size() > (guard.trusted ? longest_line : longest_secret)) guard.ended = true;
+}
+
+// A line that cannot be read is another program's; what matters will be said again.
+void OtherGuards::read(Guard& guard, const std::string& line, std::vector<Message>& messages) {
+  if (!guard.trusted) {
+    (line == secret_ ? guard.trusted : guard.ended) = true;
+    return;
   }
+  try {
+    GuardWords words = guard_words_in(line);
+    guard.words.host = words.host;
+    if (words.look) guard.words.look = words.look;
+    if (!words.ranks.empty()) guard.words.ranks = words.ranks;
+    messages.push_back({&guard, std::move(words)});
+  } catch (const Error&) {}
 }
 
 }  // namespace chorale

@@ -1,11 +1,10 @@
 // Connections between the guards of a run on several hosts. That of rank 0 listens; all others connect to it.
 //
 //   n0   guard ── listens: "10.77.1.1 40123 5f2c…" ──▶ rank 0 ── MPI ──▶ the first rank of each other host ──▶ its guard
-//   n1   guard ── "hello 5f2c…" ──▶ n0
+//   n1   guard ── "5f2c…" ──▶ n0
 //
-// They exchange lines of JSON. Twice a second each says what its host does, so silence means that a host or a link is gone.
-// A connection begins with the secret of the invitation; without it, it is closed. Nothing is ever executed or opened
-// because of what comes over a connection.
+// They exchange lines of JSON (guard_words.hpp). Twice a second each says what its ranks do, so silence means that a host or
+// a link is gone. A connection begins with the secret of the invitation; without it, it is closed.
 #pragma once
 #include <poll.h>
 
@@ -15,6 +14,7 @@
 
 #include "src/base/clock.hpp"
 #include "src/base/descriptor.hpp"
+#include "src/base/guard/guard_words.hpp"
 
 namespace chorale {
 
@@ -22,32 +22,32 @@ class OtherGuards {
  public:
   struct Guard {
     Descriptor line;
-    std::string host;     // "" until it has said hello
+    GuardWords words;     // the newest of each kind that it has said
     std::string out, in;  // not yet sent; not yet complete
-    double heard = 0;     // when it last said anything
+    double came = 0, heard = 0;
     bool trusted = false, ended = false;
   };
   struct Message {
     Guard* from;
-    std::string text;  // one line of JSON, from a trusted guard
+    GuardWords words;
   };
 
   explicit OtherGuards(Clock& clock) : clock_(clock) {}
   // Returns the invitation: addresses of this host, port, secret. "" if this host cannot listen.
   std::string invite();
-  void join(const std::string& invitation, const std::string& greeting);
+  void join(const std::string& invitation);
 
   bool any() const { return !guards_.empty(); }
-  std::list<Guard>& guards() { return guards_; }
   const std::list<Guard>& guards() const { return guards_; }
   void add_to(std::vector<pollfd>& files) const;
-  void say(Guard& guard, const std::string& text) { guard.out += text + "\n"; }
-  void say(const std::string& text);  // to all
+  void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
+  void say(const GuardWords& words);  // to all
   std::vector<Message> move();        // sends and receives what can be without waiting
 
  private:
   void take_in();
   void receive(Guard& guard, std::vector<Message>& messages);
+  void read(Guard& guard, const std::string& line, std::vector<Message>& messages);
 
   Clock& clock_;
   Descriptor listening_;

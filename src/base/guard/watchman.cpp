@@ -1,14 +1,11 @@
 #include "src/base/guard/watchman.hpp"
 
 #include <fmt/format.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <utility>
 
-#include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/base/host.hpp"
 
@@ -17,39 +14,27 @@ namespace {
 
 constexpr double look_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // between two words to other guards
-constexpr double answer_seconds = 0.7;          // for other guards to send the flight recorders of their ranks
 constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
-constexpr double grace_seconds = 10;            // for the launcher to end the ranks after the run is lost; …
+constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
 constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
-
-bool asked_to_end(const std::string& end) {
-  return std::ranges::any_of(std::array{"SIGTERM", "SIGINT", "SIGHUP"},
-                             [&](const char* signal) { return end.ends_with(signal); });
-}
 
 }  // namespace
 
-Watchman::Watchman(Descriptor listening, Job job)
-    : job_(std::move(job)),
-      launcher_(static_cast<int>(syscall(SYS_pidfd_open, job_.launcher, 0))),
-      ranks_(std::move(listening), job_.ranks_on_host, clock_),
-      others_(clock_),
-      looked_(clock_.seconds()) {}
+Watchman::Watchman(Descriptor listening, Job job, Clock& clock)
+    : clock_(clock),
+      job_(std::move(job)),
+      ranks_(std::move(listening), job_.ranks_on_host, clock),
+      others_(clock),
+      looked_(clock.seconds()) {}
 
-// A look that comes late counts as one in time: then the guard did not run either, so the whole machine is busy.
 void Watchman::watch() {
-  while (!ranks_.are_over(lost_at_ >= 0)) {
+  while (!ranks_.are_over()) {
     wait_for_news();
-    const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * look_seconds);
     hear_ranks();
     hear_guards();
-    if (others_.any() && now - said_ >= words_seconds) {
-      said_ = now;
-      others_.say(to_text(GuardWords{host_name(), ranks_.look()}));
-    }
-    if (lost_at_ < 0) judge_progress(passed);
-    if (lost_at_ < 0) judge_silence();
-    if (lost_at_ >= 0 && now - lost_at_ > (orphaned_ ? grace_of_orphans_seconds : grace_seconds)) ranks_.end();
+    if (clock_.seconds() - looked_ >= look_seconds) look();
+    const double grace = orphaned_ ? grace_of_orphans_seconds : grace_seconds;
+    if (lost_at_ >= 0 && clock_.seconds() - lost_at_ > grace) ranks_.end();
   }
   clean_up();
 }
@@ -58,129 +43,129 @@ void Watchman::wait_for_news() {
   std::vector<pollfd> files;
   ranks_.add_to(files);
   others_.add_to(files);
-  if (launcher_) files.push_back({launcher_.get(), POLLIN, 0});
   poll(files.data(), files.size(), static_cast<int>(1000 * look_seconds));
-  pollfd launcher{launcher_.get(), POLLIN, 0};
-  if (!launcher_ || poll(&launcher, 1, 0) <= 0) return;
-  launcher_.reset();
-  orphaned_ = true;
-  if (lost_at_ < 0)
-    lose(fmt::format("error: the launcher of the ranks on {} is gone\n  these ranks end too\n  start the program again\n",
-                     host_name()));
 }
 
-// A rank that failed has said why, and its launcher ends the others. Signals that ask a rank to end come from a user or from
-// the launcher, which reports them.
+// A rank that failed or exited has said why. A request to end comes from a user or from the launcher, which report it.
 void Watchman::hear_ranks() {
-  const std::vector<LocalRanks::News> news = ranks_.move();
-  if (lost_at_ < 0 && ranks_.any_failed()) lost_at_ = clock_.seconds();
-  for (const auto& [rank, request] : news) {
+  for (const auto& [rank, request] : ranks_.move(lost_at_ < 0)) {
     if (request == "invite") {
-      invited_ = true;
       ranks_.answer(rank, others_.invite());
     } else if (request.starts_with("join ")) {
-      others_.join(request.substr(5), to_text(GuardWords{host_name(), ranks_.look()}));
+      others_.join(request.substr(5));
     } else if (request.empty() && lost_at_ < 0) {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
-      if (asked_to_end(ended->end))
-        lost_at_ = clock_.seconds();
+      const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
+      if (by_itself || ranks_.asked_to_end())
+        lose(fmt::format("rank {} {}", rank, ended->end), true);
       else
-        lose(explain_end(*ended, all));
+        explain(explain_end(*ended, all));
     }
   }
+  if (lost_at_ < 0 && ranks_.any_failed()) lose(fmt::format("a rank on {} failed, and has said why", host_name()), true);
 }
 
 void Watchman::hear_guards() {
-  for (const auto& [from, text] : others_.move()) {
-    GuardWords words;
-    try {
-      words = guard_words_in(text);
-    } catch (const Error&) {  // another program's words; what matters will be said again
-      continue;
-    }
-    from->host = words.host;
-    if (words.asks) others_.say(*from, to_text(GuardWords{.host = host_name(), .ranks = ranks_.seen()}));
-    const auto known = std::ranges::find(heard_, words.host, &GuardWords::host);
-    GuardWords& newest = known == heard_.end() ? heard_.emplace_back(GuardWords{words.host}) : *known;
-    if (words.look) newest.look = words.look;
-    if (!words.ranks.empty()) newest.ranks = words.ranks;
+  for (const auto& [from, words] : others_.move()) {
+    if (words.asks) others_.say(*from, this->words());
     if (words.lost.empty() || lost_at_ >= 0) continue;
-    lost_at_ = clock_.seconds();  // that guard has printed its explanation
-    ranks_.lose(words.lost);
-    write_dump({.host = host_name(), .lost = words.lost, .ranks = everybody()});
-    others_.say(text);
+    lose(words.lost, false);
+    others_.say({.host = host_name(), .lost = words.lost});
   }
 }
 
-// Asks the other guards for their flight recorders shortly before they are needed.
-void Watchman::judge_progress(double passed) {
-  Look all = ranks_.look();
-  for (const GuardWords& words : heard_)
-    if (words.look) all.add(*words.look);
-  quiet_seconds_ = all.done == std::exchange(done_, all.done) ? quiet_seconds_ + passed : 0;
-  if (quiet_seconds_ == 0) asked_ = -1;
-  if (job_.several_hosts && !invited_) return;
-  // If all ranks wait, they may wait for each other. Otherwise only time can tell.
-  const bool all_wait = all.waiters == all.here && quiet_seconds_ < 2 * deadlock_seconds;
-  const double limit = all.limit(), judged_at = all_wait ? std::min(deadlock_seconds, limit) : limit;
-  if (asked_ < 0 && quiet_seconds_ >= std::max(0.5 * judged_at, judged_at - answer_seconds)) {
-    asked_ = looked_;
-    others_.say(to_text(GuardWords{.host = host_name(), .asks = true}));
+// A look that comes late counts as one in time: then the guard did not run either, so the whole machine is busy.
+void Watchman::look() {
+  const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * look_seconds);
+  look_ = ranks_.look();
+  if (others_.any() && now - said_ >= words_seconds) {
+    said_ = now;
+    others_.say({.host = host_name(), .look = look_});
   }
-  if (quiet_seconds_ < judged_at) return;
-  const std::string deadlock = all_wait ? explain_deadlock(everybody()) : "";
-  if (!deadlock.empty())
-    lose(deadlock);
-  else if (quiet_seconds_ >= limit)
-    lose(explain_hang(everybody(), quiet_seconds_));
+  const bool orphaned_now = !orphaned_ && ranks_.orphaned();
+  orphaned_ |= orphaned_now;
+  if (lost_at_ >= 0) return;
+  if (orphaned_now)
+    return explain(
+        fmt::format("error: the launcher of the ranks on {} is gone\n  these ranks end too\n  start the program "
+                    "again\n",
+                    host_name()));
+  Look all = look_;
+  for (const OtherGuards::Guard& guard : others_.guards())
+    if (guard.words.look) all.add(*guard.words.look);
+  judge_progress(all, passed);
+  if (lost_at_ < 0) judge_silence();
 }
 
-// Every guard hears from the others twice a second, unless a host or a link is gone. Before it ends, a guard says that no
-// rank lives on its host.
+// Only with a view of all ranks; otherwise each wait judges itself. Of the guards of several hosts, that of rank 0 decides.
+void Watchman::judge_progress(const Look& all, double passed) {
+  if (all.ranks < job_.ranks) return;
+  ranks_.judged();
+  if (!ranks_.holds(0)) return;
+  patience_.see(all, passed);
+  const double quiet = patience_.seconds();
+  if (quiet < 0.4 * deadlock_seconds) has_asked_ = false;
+  const bool asks_now = quiet >= 0.4 * deadlock_seconds && quiet < 2 * deadlock_seconds && all.waiters == all.here;
+  if ((asks_now || patience_.spent() >= 0.8) && !std::exchange(has_asked_, true))
+    others_.say({.host = host_name(), .asks = true});
+  if (all.waiters == all.here && quiet >= deadlock_seconds && quiet < 2 * deadlock_seconds)
+    if (const std::string deadlock = explain_deadlock(everybody()); !deadlock.empty()) return explain(deadlock);
+  if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
+}
+
+// Every guard hears from the others twice a second, unless a host or a link is gone. If only its guard is gone, nobody
+// judges progress any more.
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
-    const auto words = std::ranges::find(heard_, guard.host, &GuardWords::host);
-    const bool lives = words != heard_.end() && words->look && words->look->here > 0;
-    if (guard.ended && lives)
-      return lose(
-          fmt::format("error: the host {} is gone\n  {} of its ranks lived; its guard has ended without a word\n  "
-                      "check that host; start the program again without it\n",
-                      guard.host, words->look->here));
     const double silent = clock_.seconds() - guard.heard;
-    if (guard.trusted && !guard.ended && silent >= ranks_.look().any)
-      return lose(
+    if (guard.trusted && !guard.ended && silent >= look_.any)
+      return explain(
           fmt::format("error: the host {} is gone, or the link to it\n  {} has not heard from it for {:.0f} s\n  "
-                      "check the host and its network; a slow network needs a longer limit: CHORALE_TIMEOUT=SECONDS\n",
-                      guard.host, host_name(), silent));
+                      "check the host and its network; a slow network needs a longer limit: "
+                      "CHORALE_TIMEOUT=SECONDS\n",
+                      guard.words.host, host_name(), silent));
   }
 }
 
+// A rank is there once, although guards may have passed it on.
 std::vector<SeenRank> Watchman::everybody() const {
   std::vector<SeenRank> all = ranks_.seen();
-  for (const GuardWords& words : heard_) all.insert(all.end(), words.ranks.begin(), words.ranks.end());
+  for (const OtherGuards::Guard& guard : others_.guards())
+    for (const SeenRank& rank : guard.words.ranks)
+      if (std::ranges::none_of(all, [&](const SeenRank& one) { return one.page.rank == rank.page.rank; }))
+        all.push_back(rank);
   std::ranges::sort(all, {}, [](const SeenRank& rank) { return rank.page.rank; });
   return all;
 }
 
-// The waits of all ranks see it. Then their launcher ends those that do not wait.
-void Watchman::lose(const std::string& explanation) {
-  lost_at_ = clock_.seconds();
+GuardWords Watchman::words() const { return {.host = host_name(), .look = look_, .ranks = ranks_.seen()}; }
+
+void Watchman::explain(const std::string& explanation) {
   std::fputs(explanation.c_str(), stderr);
-  const GuardWords words{.host = host_name(), .lost = explanation, .ranks = everybody()};
-  ranks_.lose(explanation);
-  others_.say(to_text(words));
-  others_.move();
-  write_dump(words);
+  lose(explanation, true);
 }
 
-// Only if the run was lost, because MPI removes its files itself otherwise.
+// The waits of all ranks see it. Then their launcher ends those that do not wait.
+void Watchman::lose(const std::string& why, bool tell_others) {
+  lost_at_ = clock_.seconds();
+  ranks_.lose(why);
+  GuardWords said = words();
+  said.lost = why;
+  if (tell_others) {
+    others_.say(said);
+    others_.move();
+  }
+  const std::vector<SeenRank> local = std::move(said.ranks);
+  said.ranks = everybody();
+  if (!local.empty()) write_dump(said, local.front());
+}
+
+// MPI and the launcher remove these files themselves unless they are killed.
 void Watchman::clean_up() {
-  others_.say(to_text(GuardWords{host_name(), ranks_.look()}));
+  others_.say({.host = host_name(), .look = ranks_.look()});
   others_.move();
-  std::error_code ignored;
-  for (const auto& file : ranks_.leftovers()) std::filesystem::remove(file, ignored);
-  if (orphaned_ && !job_.session_folder.empty()) std::filesystem::remove_all(job_.session_folder, ignored);
+  job_.leftovers.remove();
 }
 
 }  // namespace chorale

@@ -6,42 +6,44 @@
 #include "src/base/clock.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/guard/guard_words.hpp"
+#include "src/base/guard/leftovers.hpp"
 #include "src/base/guard/local_ranks.hpp"
 #include "src/base/guard/other_guards.hpp"
+#include "src/base/guard/patience.hpp"
 
 namespace chorale {
 
 class Watchman {
  public:
   struct Job {
-    int launcher = 0, ranks_on_host = 0;
-    bool several_hosts = false;
-    std::filesystem::path session_folder;  // the launcher's temporary files of this job
+    int ranks = 1, ranks_on_host = 0;  // 0: unknown
+    Leftovers leftovers;
   };
-  Watchman(Descriptor listening, Job job);
+  Watchman(Descriptor listening, Job job, Clock& clock);
   void watch();  // until the last rank of the host has ended
 
  private:
   void wait_for_news();
   void hear_ranks();
   void hear_guards();
-  void judge_progress(double passed);
+  void look();
+  void judge_progress(const Look& all, double passed);
   void judge_silence();
   std::vector<SeenRank> everybody() const;
-  void ask_everybody();
-  void lose(const std::string& explanation);
+  GuardWords words() const;
+  void explain(const std::string& explanation);         // the run is lost; says why, here and to all ranks
+  void lose(const std::string& why, bool tell_others);  // the run is lost; somebody else has said why
   void clean_up();
 
-  SystemClock clock_;
+  Clock& clock_;
   const Job job_;
-  Descriptor launcher_;
   LocalRanks ranks_;
   OtherGuards others_;
-  std::vector<GuardWords> heard_;  // the newest words of each other host
-  bool invited_ = false;           // this is the guard of rank 0, and judges the whole run
-  std::uint64_t done_ = 0;         // what all ranks had got done at the last look
-  double looked_ = 0, said_ = 0, quiet_seconds_ = 0, asked_ = -1;
-  double lost_at_ = -1;  // when the run was lost; −1: it was not
+  Patience patience_;
+  Look look_;                     // the newest of the ranks of this host
+  double looked_ = 0, said_ = 0;  // when
+  bool has_asked_ = false;        // the other guards, for the flight recorders of their ranks
+  double lost_at_ = -1;           // when the run was lost; −1: it was not
   bool orphaned_ = false;
 };
 

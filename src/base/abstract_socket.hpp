@@ -1,0 +1,27 @@
+// Addresses of local sockets without a file: the kernel forgets the name when the last process closes the socket. Names are
+// those of a network namespace, and any user may take one.
+#pragma once
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <string>
+
+namespace chorale {
+
+class AbstractAddress {
+ public:
+  explicit AbstractAddress(const std::string& name) {  // longer than 107 characters: cut
+    where_.sun_family = AF_UNIX;
+    length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                     name.copy(where_.sun_path + 1, sizeof where_.sun_path - 1));  // sun_path[0] stays 0
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&where_); }
+  socklen_t length() const { return length_; }
+
+ private:
+  sockaddr_un where_{};
+  socklen_t length_ = 0;
+};
+
+}  // namespace chorale
