@@ -41,7 +41,7 @@ run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
-packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
 # `make gpu-bundle` builds for another machine: for all usual x86-64 processors (v3), in a separate build folder.
@@ -144,7 +144,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test test-all bench experiments published report data lint format install gpu-bundle
+worked  = all examples run test test-all chaos bench experiments published report data lint format install gpu-bundle
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -181,6 +181,10 @@ say-run:
 do-test-all: export TEST_ALL := yes
 do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
+
+## chaos       break runs on purpose, and count how often each promise of docs/reliability.md holds; FULL=1: the whole counts
+do-chaos: $B/chorale $B/tests_run
+	@TEST_BUILD=$B TEST_LAUNCH='$(launch)' FULL=$(FULL) ONLY=$(ONLY) COUNT=$(COUNT) /usr/bin/python3 tests/chaos.py
 
 ## bench       time the parts: kernels, random numbers, recorder
 do-bench: $B/tests_run

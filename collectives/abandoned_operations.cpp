@@ -22,9 +22,13 @@ bool comes_true(Done&& done, Clock& clock, double seconds) noexcept try {
 
 }  // namespace
 
+void AbandonedOperations::cancel() noexcept {
+  for (const auto& operation : operations_) operation->abandon();
+}
+
 void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& why) noexcept {
   constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
-  for (const auto& operation : operations_) operation->abandon();
+  cancel();
   group.poison(why);
   // A peer may have begun one of these calls just before this rank abandoned it. The pause lets the peer's store become
   // visible.

@@ -26,6 +26,7 @@ class AbandonedOperations {
  public:
   ~AbandonedOperations();  // leaks operations whose memory peers may still access
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
+  void cancel() noexcept;  // the first of these steps alone, for a rank that ends at once
   void let_go(Group& group, Clock& clock, const std::string& why) noexcept;  // the sequence above
 
  private:

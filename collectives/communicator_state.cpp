@@ -139,6 +139,7 @@ void Communicator::State::enqueue(Request::PendingCall& pending, const Call& cal
   pending.input = is_barrier ? &token_[0] : call.input.data;
   pending.output = is_barrier ? &token_[1] : call.output.data;
   queue_.push_back(&pending);
+  if (Flight* const flight = engine->flight()) flight->calls(in_flight_, sequence_ + queue_.size());
   move(pending);
   if (!pending.over) engine->add(&pending);
 }
@@ -209,7 +210,7 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       call->trouble = std::current_exception();
     }
-  if (engine->flight() && engine->flight()->lost()) return;  // the guards have told all ranks, which end
+  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();  // the guards have told all ranks, which end
   abandoned_.let_go(*group, engine->clock(), gave_up_);
 }
 

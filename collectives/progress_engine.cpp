@@ -10,8 +10,8 @@ namespace chorale {
 
 namespace {
 
-// A guard sees whether any rank gets anything done. While it judges that, a wait does not. If it has ended, waits end after
-// this time, or after their limit if that is longer.
+// While a guard watches, it alone decides whether a run hangs. Without a guard, a wait ends after this time, or after its
+// own limit if that is longer.
 constexpr double unguarded_seconds = 600;
 
 }  // namespace
@@ -21,12 +21,14 @@ ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout
                .timeout_seconds = flight ? std::max(timeout_seconds, unguarded_seconds) : timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
                .on_idle = [this] { examine(), tell_guard(); },
-               .moved = [this] { return moved() + (flight_ ? flight_->judged() : 0); },
+               .moved = [this] { return moved(); },
+               .watched = [this] { return flight_ ? flight_->judged() : 0; },
                .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS changes the limit"},
       briefly_(waiting_),
       flight_(flight),
       patience_seconds_(timeout_seconds) {
   briefly_.timeout_seconds = 2;
+  briefly_.watched = {};
 }
 
 std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::State* group) const {

@@ -51,9 +51,11 @@ void Request::forget() {
 // safe. During stack unwinding the wait is short, so that the first error is reported soon.
 Request::~Request() {
   if (!pending_) return;
+  const Flight* const flight = pending_->group->engine->flight();
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
+    if (flight && flight->lost()) std::_Exit(static_cast<int>(Exit::watchdog));  // the guard has said why
     fmt::print(
         stderr,
         "error: a started call failed, and its Request was destroyed without wait()\n  {}\n  call wait() on every Request\n",

@@ -123,6 +123,7 @@ class Train final : public Command {
   // fit into the memory that is left.
   int run(Session& session) override try {
     if (simulated_) return simulated_->record(session, run_dir_), 0;
+    signals_->tell(session.runtime->flight());
     return train(session);
   } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
@@ -134,7 +135,6 @@ class Train final : public Command {
 
  private:
   int train(Session& session) {
-    signals_->tell(session.runtime->flight());
     require_same_files(*session.runtime, {data_, tokenizer_, load_hf_});
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
@@ -170,6 +170,7 @@ class Train final : public Command {
     if (!load_.empty()) {  // before this run gets a folder, to which runs/latest then points
       const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
       resume(training, checkpoint);
+      if (Flight* const flight = session.runtime->flight()) flight->saved(checkpoint.path().string());
       require_steps_left(checkpoint);
     }
 
@@ -359,8 +360,9 @@ class Train final : public Command {
     session.runtime->now(fmt::format("saving step {}", training.steps()));
     const int file_systems = save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()),
                                              state_to_save(training), peers_of(training.mesh()));
-    if (!run.recorder) return;
     const std::string set = (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string();
+    if (Flight* const flight = session.runtime->flight()) flight->saved(set);
+    if (!run.recorder) return;
     run.log.info("saved {}", set);
     if (file_systems > 1 && !std::exchange(said_not_shared_, true))
       run.log.warn(

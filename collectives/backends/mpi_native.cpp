@@ -114,7 +114,7 @@ void MpiNative::start(const Run& run) {
   begun_ = false;
   landed_ = nullptr;
   watch_.start(run);
-  comparison_.start(calls_, run.history, run.blocking);
+  comparison_.start(calls_, run.history);
   if (run.blocking) progress();
 }
 

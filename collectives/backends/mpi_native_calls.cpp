@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-void MpiNativeCalls::Comparison::start(MpiNativeCalls& among, std::uint64_t history, bool blocking) {
+void MpiNativeCalls::Comparison::start(MpiNativeCalls& among, std::uint64_t history) {
   among_ = &among;
   if (!marks_) marks_ = std::make_unique<Marks>();
   among.queue_.push_back(this);
@@ -12,10 +12,7 @@ void MpiNativeCalls::Comparison::start(MpiNativeCalls& among, std::uint64_t hist
   if (history == 0) return;
   Marks& marks = *marks_;
   const MPI_Comm comm = among.comparisons_.get();
-  if (blocking)
-    mpi::check(PMPI_Allreduce(marks.mine.data(), marks.all.data(), 2, MPI_UINT64_T, MPI_MAX, comm));
-  else
-    mpi::check(PMPI_Iallreduce(marks.mine.data(), marks.all.data(), 2, MPI_UINT64_T, MPI_MAX, comm, &marks.request));
+  mpi::check(PMPI_Iallreduce(marks.mine.data(), marks.all.data(), 2, MPI_UINT64_T, MPI_MAX, comm, &marks.request));
 }
 
 bool MpiNativeCalls::Comparison::is_over() {

@@ -27,8 +27,8 @@ class MpiNativeCalls {
 
   class Comparison {
    public:
-    void start(MpiNativeCalls& among, std::uint64_t history, bool blocking);
-    bool is_over();  // whether all ranks have started this call
+    void start(MpiNativeCalls& among, std::uint64_t history);  // never waits
+    bool is_over();                                            // whether all ranks have started this call
     bool agrees() const { return marks_->all[0] == ~marks_->all[1]; }
     bool may_begin() const { return among_->queue_.front() == this; }  // whether all earlier native calls have begun
     void begins() { among_->queue_.pop_front(); }

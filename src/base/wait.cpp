@@ -49,6 +49,10 @@ void Idler::idle() {
     started_ = asked_ = -1;
     idles_ = 0;
   }
+  if (const std::uint64_t watched = how_.watched ? how_.watched() : watched_; watched != watched_) {
+    watched_ = watched;
+    started_ = -1;
+  }
   const double now = how_.clock.seconds();
   if (started_ < 0) started_ = now;
   if (now - started_ >= how_.timeout_seconds)

@@ -25,6 +25,8 @@ struct Waiting {
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
   // Returns a counter of what polling has moved. When the counter changes, the wait yields again and gets a new deadline.
   std::function<std::uint64_t()> moved = {};
+  // Returns a counter of somebody who watches over this wait. When it changes, the wait gets a new deadline.
+  std::function<std::uint64_t()> watched = {};
   const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };
 
@@ -50,7 +52,7 @@ class Idler {
   std::source_location where_;
   double started_ = -1, asked_ = -1;  // when the wait began or anything last moved; when a request to stop was first seen
   int idles_ = 0;
-  std::uint64_t moved_ = 0;
+  std::uint64_t moved_ = 0, watched_ = 0;
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ SeenRank rank_that(int rank, bool waits, std::initializer_list<Shown> calls, cha
     put(call.members, shown.members);
     put(call.words, shown.words);
     if (!page.group(shown.group)) page.groups[++page.groups_so_far] = {shown.group, 0, 0};
-    const_cast<FlightGroup*>(page.group(shown.group))->begun = shown.sequence;
+    const_cast<FlightGroup*>(page.group(shown.group))->calls = shown.sequence;
   }
   for (const std::uint64_t group : {all_four, first_two})
     if (!page.group(group)) page.groups[++page.groups_so_far] = {group, 0, 0};
@@ -111,17 +111,15 @@ TEST_CASE("a deadlock is certain only if each rank waits for one that is late an
 }
 
 TEST_CASE("the guard says how a rank ended, its last call, and from where to resume") {
-  const TemporaryFolder folder;
-  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-9");
-  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-10");
-  std::filesystem::create_directories(folder.path() / "checkpoints" / "step-11.partial");
   SeenRank dead = rank_that(2, false, {sixth}, 'X');
   dead.end = "was killed by SIGKILL";
-  put(dead.page.folder, folder.path().string());
+  put(dead.page.folder, "runs/a");
+  put(dead.page.saved, "runs/a/checkpoints/step-10");
   const std::string said = explain_end(dead, {rank_that(0, true, {sixth, seventh}), dead});
   says(said, "error: rank 2 on n1 was killed by SIGKILL in step 12\n  its last call: call 6 of ranks 0-3, all_gather");
   says(said, "rank 0 waits in call 7 of ranks 0-3");
-  says(said, "checkpoints/step-10; ");
+  says(said, "resume from the newest checkpoint: --load runs/a/checkpoints/step-10; ");
+  says(said, "chorale explain runs/a\n");
 }
 
 TEST_CASE("only the newest calls are kept, and a call that is gone is not taken for another") {

@@ -63,7 +63,8 @@ class DeafTransport final : public Transport {
 };
 
 [[noreturn]] void compute_for_ever() {
-  for (volatile double x = 1;; x = x * 1.0000001) {}
+  volatile double x = 1;
+  for (;;) x = x * 1.0000001;
 }
 
 void hang() {

@@ -96,8 +96,8 @@ class CommandLine(unittest.TestCase):
             os.mkdir(f"{folder}/runs/latest/flight")
             with open(f"{folder}/runs/latest/flight/n0.json", "w", encoding="ascii") as flight:  # explain reads it
                 json.dump({"host": "n0", "lost": "error: lost\n", "ranks": [
-                    {"rank": 0, "size": 1, "pid": 1, "host": "n0", "doing": "step 1", "folder": "", "beats": 0, "waits": 0,
-                     "state": "S", "end": "", "calls": [], "groups": [], "awaited": 0}]}, flight)
+                    {"rank": 0, "size": 1, "pid": 1, "host": "n0", "doing": "step 1", "folder": "", "saved": "", "beats": 0,
+                     "waits": 0, "state": "S", "end": "", "calls": [], "groups": [], "awaited": 0}]}, flight)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
             # `latest` is this run only for the first, and a run with models for all but compare, which comes last.
             for name in sorted(names, key=lambda name: (name == "compare", name != "explain")):

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -73,7 +72,7 @@ std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all)
   for (const SeenRank& rank : all) {
     if (std::ranges::find(members, rank.page.rank) == members.end()) continue;
     const FlightGroup* const group = rank.page.group(call.group);
-    if (group && group->begun < call.sequence) late.insert(rank.page.rank);
+    if (group && group->calls < call.sequence) late.insert(rank.page.rank);
   }
   return late;
 }
@@ -126,25 +125,11 @@ std::string in_words(const Wait& wait) {
   return line;
 }
 
-std::string newest_checkpoint(const std::string& folder) {
-  std::error_code ignored;
-  std::filesystem::path newest;
-  long most = -1;
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", ignored)) {
-    const std::string name = entry.path().filename().string();
-    long step = -1;  // of a complete set: "step-100", not "step-100.partial"
-    const char* const end = name.data() + name.size();
-    if (!name.starts_with("step-") || std::from_chars(name.data() + 5, end, step).ptr != end) continue;
-    if (step > most) most = step, newest = entry.path();
-  }
-  return newest.string();
-}
-
 std::string what_to_do(const std::vector<SeenRank>& all) {
   for (const SeenRank& rank : all) {
     const std::string folder = fixed_text(rank.page.folder);
     if (folder.empty()) continue;
-    const std::string set = newest_checkpoint(folder);
+    const std::string set = fixed_text(rank.page.saved);
     return (set.empty() ? "there is no checkpoint: start the run again"
                         : "resume from the newest checkpoint: --load " + set) +
            "; the last calls of every rank: chorale explain " + folder;

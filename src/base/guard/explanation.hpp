@@ -22,8 +22,8 @@ struct SeenRank {
 };
 
 std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all);
-// "" unless ranks wait for each other, so that none can ever go on. Sure at once, without any time limit: each of these
-// ranks waits for one that has not begun the awaited call, and cannot begin it because it waits as well.
+// "" unless ranks wait for each other, so that none can ever go on. No time limit is needed: each of these ranks waits for
+// another that has not made the awaited call, and cannot make it because it waits as well.
 std::string explain_deadlock(const std::vector<SeenRank>& all);
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
 

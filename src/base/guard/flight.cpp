@@ -28,9 +28,12 @@ Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
   return {mark, std::move(members), number};
 }
 
-std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words) {
+void Flight::calls(const Group& group, std::uint64_t sequence) {
   if (group.number + FlightPage::kept_groups > page_->groups_so_far)  // else it has been forgotten
-    page_->groups[group.number % FlightPage::kept_groups].begun = sequence;
+    page_->groups[group.number % FlightPage::kept_groups].calls = sequence;
+}
+
+std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words) {
   const std::uint64_t ticket = page_->newest + 1;
   FlightCall& call = page_->calls[ticket % FlightPage::kept];
   call.ticket = ticket;

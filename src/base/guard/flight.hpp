@@ -38,6 +38,7 @@ class Flight {
 
   void now(std::string_view what) { put(page_->doing, what), beat(); }
   void record_in(std::string_view folder) { put(page_->folder, folder); }
+  void saved(std::string_view checkpoint) { put(page_->saved, checkpoint), beat(); }
   void asked_to_end() { page_->asked_to_end = 1; }
   std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
   void failed() { page_->fate = FlightPage::Fate::failed; }
@@ -48,7 +49,8 @@ class Flight {
     std::string members;       // for people: "0-3"
     std::uint64_t number = 0;  // counts this rank's groups
   };
-  Group enter(std::uint64_t mark, std::string members);  // this rank is in a new group
+  Group enter(std::uint64_t mark, std::string members);    // this rank is in a new group
+  void calls(const Group& group, std::uint64_t sequence);  // this rank has called so often; the newest calls may be queued
   // A call begins; returns its ticket.
   std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
   void over(std::uint64_t ticket, FlightCall::State state);

@@ -30,10 +30,10 @@ struct FlightCall {
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
 
-// A group that this rank is or was in: how many calls it has begun there, and its newest ticket when it entered. Marks may
-// be used again, so an older call with this mark is of another group.
+// A group that this rank is or was in: how many calls it has made there, begun or queued, and its newest ticket when it
+// entered. Marks may be used again, so an older call with this mark is of another group.
 struct FlightGroup {
-  std::uint64_t group = 0, begun = 0, since = 0;
+  std::uint64_t group = 0, calls = 0, since = 0;
 };
 
 struct FlightPage {
@@ -46,6 +46,7 @@ struct FlightPage {
   char host[64] = {};
   char doing[64] = {};        // "start-up", "step 12", "saves step-12"
   char folder[512] = {};      // of the run, for dumps; "" before there is one
+  char saved[512] = {};       // the newest checkpoint; "" before there is one
   std::uint64_t beats = 0;    // counts everything that this rank gets done: calls, layers, pieces of files
   std::uint64_t moved = 0;    // steps of schedules, done by a rank that waits
   std::uint32_t waits = 0;    // 1: the rank waits for other ranks

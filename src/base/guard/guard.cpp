@@ -120,8 +120,9 @@ Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
 
 std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment) {
   if (launch.size <= 1 || !parse_switch(environment("CHORALE_GUARD").value_or("yes")).value_or(true)) return nullptr;
-  const Descriptor file(memfd_create("chorale-flight", MFD_CLOEXEC));
-  if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0) return nullptr;
+  const Descriptor file(memfd_create("chorale-flight", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0 || fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+    return nullptr;
   SharedPage page(file.get());
   page->rank = launch.rank, page->size = launch.size, page->pid = getpid();
   put(page->host, host_name());

@@ -66,7 +66,7 @@ Json json_of(const SeenRank& rank) {
   Json groups = Json::array();
   for (std::uint64_t g = 1; g <= std::min<std::uint64_t>(page.groups_so_far, FlightPage::kept_groups); ++g) {
     const FlightGroup& group = page.groups[(page.groups_so_far + 1 - g) % FlightPage::kept_groups];
-    groups.push_back({group.group, group.begun, group.since});  // the newest first
+    groups.push_back({group.group, group.calls, group.since});  // the newest first
   }
   return {{"rank", page.rank},
           {"size", page.size},
@@ -74,6 +74,7 @@ Json json_of(const SeenRank& rank) {
           {"host", fixed_text(page.host)},
           {"doing", fixed_text(page.doing)},
           {"folder", fixed_text(page.folder)},
+          {"saved", fixed_text(page.saved)},
           {"beats", page.beats},
           {"waits", page.waits},
           {"awaited", page.awaited},
@@ -91,6 +92,7 @@ SeenRank rank_in(const Json& json) {
   put(page.host, json.at("host").get<std::string>());
   put(page.doing, json.at("doing").get<std::string>());
   put(page.folder, json.at("folder").get<std::string>());
+  put(page.saved, json.at("saved").get<std::string>());
   rank.state = (json.at("state").get<std::string>() + "?")[0];
   rank.end = json.at("end");
   for (const Json& one : json.at("calls")) {
@@ -111,6 +113,7 @@ std::string to_text(const GuardWords& words, int indent) {
   Json json{{"host", words.host}};
   if (words.look) json["look"] = json_of(*words.look);
   if (words.asks) json["asks"] = true;
+  if (words.judges) json["judges"] = true;
   if (!words.lost.empty()) json["lost"] = words.lost;
   for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
@@ -121,6 +124,7 @@ GuardWords guard_words_in(const std::string& text) try {
   GuardWords words{json.at("host")};
   if (json.contains("look")) words.look = look_in(json["look"]);
   words.asks = json.value("asks", false);
+  words.judges = json.value("judges", false);
   words.lost = json.value("lost", "");
   for (const Json& rank : json.value("ranks", Json::array())) words.ranks.push_back(rank_in(rank));
   return words;

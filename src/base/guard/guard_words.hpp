@@ -1,6 +1,6 @@
 // What guards say to each other, and what they write down: JSON with any of these members.
 //
-//   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do
+//   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do; with "judges" from rank 0's
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
 //   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the answer
 //   {"host": "n1", "lost": "error: rank 2 …", "ranks": […]}               the run cannot go on; also the file of a dump
@@ -18,6 +18,7 @@ struct GuardWords {
   std::string host;
   std::optional<Look> look = {};
   bool asks = false;
+  bool judges = false;    // the guard of rank 0 sees all ranks, and judges whether the run hangs
   std::string lost = "";  // the explanation
   std::vector<SeenRank> ranks = {};
 };

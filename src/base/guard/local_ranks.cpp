@@ -1,7 +1,9 @@
 #include "src/base/guard/local_ranks.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -24,16 +26,18 @@ void LocalRanks::add_to(std::vector<pollfd>& files) const {
 
 // Only processes of this user are heard, and none can keep the guard waiting.
 void LocalRanks::take_in() {
+  constexpr double patience_seconds = 5;
   for (;;) {
     Descriptor line(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!line) break;
     ucred peer{};
     socklen_t length = sizeof peer;
     if (getsockopt(line.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid())
-      newcomers_.push_back({std::move(line), peer.pid});
+      newcomers_.push_back({std::move(line), peer.pid, clock_.seconds()});
   }
   for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end();)
-    newcomer = show_in(*newcomer) ? newcomers_.erase(newcomer) : newcomer + 1;
+    newcomer = show_in(*newcomer) || clock_.seconds() - newcomer->came > patience_seconds ? newcomers_.erase(newcomer)
+                                                                                          : newcomer + 1;
 }
 
 // A rank's first message holds the file of its page.
@@ -49,6 +53,10 @@ bool LocalRanks::show_in(const Newcomer& newcomer) {
   if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;
   std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
   const Descriptor memory(file);
+  struct stat about {};  // a file that is too short, or may become so, would kill this process when it reads
+  if (fstat(file, &about) != 0 || about.st_size < static_cast<off_t>(sizeof(FlightPage)) ||
+      (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+    return true;
   Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, newcomer.pid, 0)));
   ranks_.push_back({Descriptor(dup(newcomer.line.get())), std::move(process), SharedPage(memory.get()), newcomer.pid,
                     condition_of(newcomer.pid).parent});

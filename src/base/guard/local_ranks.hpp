@@ -54,6 +54,7 @@ class LocalRanks {
   struct Newcomer {  // has not shown its page yet
     Descriptor line;
     int pid;
+    double came;
   };
   void take_in();
   bool show_in(const Newcomer& newcomer);  // false: it has not said anything yet

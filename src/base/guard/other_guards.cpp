@@ -76,7 +76,7 @@ void OtherGuards::join(const std::string& invitation) {
     guard.line = std::move(line);
     guard.words.host = "of rank 0";
     guard.trusted = true;
-    guard.came = guard.heard = clock_.seconds();
+    guard.came = clock_.seconds();
     guard.out = words[2] + "\n";
     return;
   }
@@ -97,6 +97,14 @@ void OtherGuards::say(const GuardWords& words) {
     if (guard.trusted && !guard.ended) say(guard, words);
 }
 
+void OtherGuards::wait(double seconds) {
+  for (Guard& guard : guards_) guard.silent += seconds;
+}
+
+bool OtherGuards::has_said_all() const {
+  return std::ranges::all_of(guards_, [](const Guard& guard) { return guard.ended || guard.out.empty(); });
+}
+
 void OtherGuards::take_in() {
   const auto strangers = std::ranges::count_if(guards_, [](const Guard& guard) { return !guard.trusted; });
   for (auto more = static_cast<std::ptrdiff_t>(most_strangers) - strangers; listening_ && more > 0; --more) {
@@ -104,7 +112,7 @@ void OtherGuards::take_in() {
     if (!line) return;
     Guard& guard = guards_.emplace_back();
     guard.line = std::move(line);
-    guard.came = guard.heard = clock_.seconds();
+    guard.came = clock_.seconds();
   }
 }
 
@@ -131,7 +139,7 @@ void OtherGuards::receive(Guard& guard, std::vector<Message>& messages) {
     const ssize_t got = recv(guard.line.get(), piece, sizeof piece, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) guard.ended = true;
     if (got <= 0) break;
-    guard.heard = clock_.seconds();
+    guard.silent = 0;
     guard.in.append(piece, static_cast<std::size_t>(got));
     if (guard.in.size() > longest_line) break;
   }
@@ -142,7 +150,7 @@ void OtherGuards::receive(Guard& guard, std::vector<Message>& messages) {
   if (guard.in.size() > (guard.trusted ? longest_line : longest_secret)) guard.ended = true;
 }
 
-// A line that cannot be read is another program's; what matters will be said again.
+// Lines that cannot be read are ignored.
 void OtherGuards::read(Guard& guard, const std::string& line, std::vector<Message>& messages) {
   if (!guard.trusted) {
     (line == secret_ ? guard.trusted : guard.ended) = true;
@@ -151,7 +159,7 @@ void OtherGuards::read(Guard& guard, const std::string& line, std::vector<Messag
   try {
     GuardWords words = guard_words_in(line);
     guard.words.host = words.host;
-    if (words.look) guard.words.look = words.look;
+    if (words.look) guard.words.look = words.look, guard.words.judges = words.judges;
     if (!words.ranks.empty()) guard.words.ranks = words.ranks;
     messages.push_back({&guard, std::move(words)});
   } catch (const Error&) {}

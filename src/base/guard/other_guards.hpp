@@ -22,9 +22,9 @@ class OtherGuards {
  public:
   struct Guard {
     Descriptor line;
-    GuardWords words;     // the newest of each kind that it has said
-    std::string out, in;  // not yet sent; not yet complete
-    double came = 0, heard = 0;
+    GuardWords words;             // the newest of each kind that it has said
+    std::string out, in;          // not yet sent; not yet complete
+    double came = 0, silent = 0;  // when; how many seconds of its silence have been waited for
     bool trusted = false, ended = false;
   };
   struct Message {
@@ -42,7 +42,9 @@ class OtherGuards {
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
   void say(const GuardWords& words);  // to all
-  std::vector<Message> move();        // sends and receives what can be without waiting
+  void wait(double seconds);          // which count as silence, until a guard is heard
+  bool has_said_all() const;
+  std::vector<Message> move();  // sends and receives what can be without waiting
 
  private:
   void take_in();

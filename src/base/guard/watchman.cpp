@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-constexpr double look_seconds = 0.1;
+constexpr double between_looks_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // between two words to other guards
 constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
 constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
@@ -32,7 +32,7 @@ void Watchman::watch() {
     wait_for_news();
     hear_ranks();
     hear_guards();
-    if (clock_.seconds() - looked_ >= look_seconds) look();
+    if (clock_.seconds() - looked_ >= between_looks_seconds) look();
     const double grace = orphaned_ ? grace_of_orphans_seconds : grace_seconds;
     if (lost_at_ >= 0 && clock_.seconds() - lost_at_ > grace) ranks_.end();
   }
@@ -43,7 +43,7 @@ void Watchman::wait_for_news() {
   std::vector<pollfd> files;
   ranks_.add_to(files);
   others_.add_to(files);
-  poll(files.data(), files.size(), static_cast<int>(1000 * look_seconds));
+  poll(files.data(), files.size(), static_cast<int>(1000 * between_looks_seconds));
 }
 
 // A rank that failed or exited has said why. A request to end comes from a user or from the launcher, which report it.
@@ -77,11 +77,11 @@ void Watchman::hear_guards() {
 
 // A look that comes late counts as one in time: then the guard did not run either, so the whole machine is busy.
 void Watchman::look() {
-  const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * look_seconds);
+  const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * between_looks_seconds);
   look_ = ranks_.look();
   if (others_.any() && now - said_ >= words_seconds) {
     said_ = now;
-    others_.say({.host = host_name(), .look = look_});
+    others_.say({.host = host_name(), .look = look_, .judges = judges_});
   }
   const bool orphaned_now = !orphaned_ && ranks_.orphaned();
   orphaned_ |= orphaned_now;
@@ -92,24 +92,29 @@ void Watchman::look() {
                     "again\n",
                     host_name()));
   Look all = look_;
-  for (const OtherGuards::Guard& guard : others_.guards())
-    if (guard.words.look) all.add(*guard.words.look);
-  judge_progress(all, passed);
+  bool judged = false;
+  for (const OtherGuards::Guard& guard : others_.guards()) {
+    const bool is_known = guard.words.look && !(guard.ended && guard.words.look->here > 0);  // else it has died
+    if (is_known) all.add(*guard.words.look);
+    judged |= !guard.ended && guard.words.judges;
+  }
+  judges_ = ranks_.holds(0) && all.ranks >= job_.ranks;
+  if (judges_ || judged) ranks_.judged();
+  if (judges_) judge_progress(all, passed);
+  others_.wait(passed);
   if (lost_at_ < 0) judge_silence();
 }
 
 // Only with a view of all ranks; otherwise each wait judges itself. Of the guards of several hosts, that of rank 0 decides.
 void Watchman::judge_progress(const Look& all, double passed) {
-  if (all.ranks < job_.ranks) return;
-  ranks_.judged();
-  if (!ranks_.holds(0)) return;
   patience_.see(all, passed);
   const double quiet = patience_.seconds();
   if (quiet < 0.4 * deadlock_seconds) has_asked_ = false;
-  const bool asks_now = quiet >= 0.4 * deadlock_seconds && quiet < 2 * deadlock_seconds && all.waiters == all.here;
+  const bool all_wait = all.waiters == all.here && all.stopped + all.blocked == 0 && quiet < 2 * deadlock_seconds;
+  const bool asks_now = all_wait && quiet >= 0.4 * deadlock_seconds;
   if ((asks_now || patience_.spent() >= 0.8) && !std::exchange(has_asked_, true))
     others_.say({.host = host_name(), .asks = true});
-  if (all.waiters == all.here && quiet >= deadlock_seconds && quiet < 2 * deadlock_seconds)
+  if (all_wait && quiet >= deadlock_seconds)
     if (const std::string deadlock = explain_deadlock(everybody()); !deadlock.empty()) return explain(deadlock);
   if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
 }
@@ -118,13 +123,12 @@ void Watchman::judge_progress(const Look& all, double passed) {
 // judges progress any more.
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
-    const double silent = clock_.seconds() - guard.heard;
-    if (guard.trusted && !guard.ended && silent >= look_.any)
+    if (guard.trusted && !guard.ended && guard.silent >= look_.any)
       return explain(
           fmt::format("error: the host {} is gone, or the link to it\n  {} has not heard from it for {:.0f} s\n  "
                       "check the host and its network; a slow network needs a longer limit: "
                       "CHORALE_TIMEOUT=SECONDS\n",
-                      guard.words.host, host_name(), silent));
+                      guard.words.host, host_name(), guard.silent));
   }
 }
 
@@ -150,12 +154,11 @@ void Watchman::explain(const std::string& explanation) {
 void Watchman::lose(const std::string& why, bool tell_others) {
   lost_at_ = clock_.seconds();
   ranks_.lose(why);
+  if (tell_others) others_.say({.host = host_name(), .lost = why});
+  others_.move();
   GuardWords said = words();
   said.lost = why;
-  if (tell_others) {
-    others_.say(said);
-    others_.move();
-  }
+  if (tell_others) others_.say({.host = host_name(), .ranks = said.ranks});
   const std::vector<SeenRank> local = std::move(said.ranks);
   said.ranks = everybody();
   if (!local.empty()) write_dump(said, local.front());
@@ -164,7 +167,11 @@ void Watchman::lose(const std::string& why, bool tell_others) {
 // MPI and the launcher remove these files themselves unless they are killed.
 void Watchman::clean_up() {
   others_.say({.host = host_name(), .look = ranks_.look()});
-  others_.move();
+  constexpr double patience_seconds = 1;
+  for (const double until = clock_.seconds() + patience_seconds; clock_.seconds() < until; clock_.sleep(1e-3)) {
+    others_.move();
+    if (others_.has_said_all()) break;
+  }
   job_.leftovers.remove();
 }
 

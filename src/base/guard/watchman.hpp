@@ -44,7 +44,7 @@ class Watchman {
   double looked_ = 0, said_ = 0;  // when
   bool has_asked_ = false;        // the other guards, for the flight recorders of their ranks
   double lost_at_ = -1;           // when the run was lost; −1: it was not
-  bool orphaned_ = false;
+  bool orphaned_ = false, judges_ = false;
 };
 
 }  // namespace chorale

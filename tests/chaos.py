@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Breaks runs on purpose, and counts how often each promise of docs/reliability.md holds.
+
+   make chaos                  a fifth of each count
+   make chaos FULL=1           the whole counts
+   make chaos ONLY=R1,R4       some promises; COUNT=3 so many of each; SEED=7 other random moments
+
+`make test` runs the same tests with small counts. Each row runs a test of its own, whose environment variable is the count.
+The exit code is 1 if a promise did not hold every time.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+from programs import launch, tests_run
+
+most_seconds = 3600  # for one row
+here = os.path.dirname(os.path.realpath(__file__))
+
+
+@dataclass
+class Row:
+    promise: str
+    what: str
+    full: int  # the whole count; 0: the test has a count of its own
+    variable: str  # of the environment, for the count
+    test: str  # "file Class.test" in Python, or the name of a case of tests_run
+    ranks: int = 0  # of that case; 0: one process, or a test in Python
+
+
+guard = "experiments/guard_test.py Guard"
+saving = "parallel/state/checkpoint_test.py Interruptions"
+random_programs = "random programs of collectives on every backend"
+rows = [
+    Row("R1", "a killed rank ends the run, and is named", 50, "KILLS",
+        f"{guard}.test_ranks_killed_at_random_moments_are_named"),
+    Row("R2", "a killed launcher leaves nothing", 20, "LAUNCHERS",
+        f"{guard}.test_a_killed_launcher_leaves_no_process_and_no_file"),
+    Row("R3", "a stopped rank is named", 10, "STOPS", f"{guard}.test_a_stopped_rank_is_named"),
+    Row("R3", "an endless loop and a lost message are named", 20, "HANGS",
+        f"{guard}.test_an_endless_loop_and_a_lost_message_are_named"),
+    Row("R4", "one mistake in a sequence of calls is named, no alarm is false", 1000, "FAULTS",
+        "one mistake of one rank in a random*", 4),
+    Row("R4", "calls of two groups in opposite orders are named", 50, "CROSSED",
+        f"{guard}.test_ranks_that_wait_for_each_other_are_named_within_two_seconds"),
+    Row("R5", "random programs end, with the right sums", 10000, "SEQUENCES", random_programs, 4),
+    Row("R8", "every system call of a save may be the last", 0, "",
+        f"{saving}.test_no_system_call_is_a_bad_moment_to_die"),
+    Row("R9", "every flipped bit of a checkpoint is detected", 0, "", "every flipped bit of a checkpoint is detected"),
+    Row("R10", "a kill loses no row of a record", 50, "KILLS",
+        "record/kill_test.py Kills.test_a_kill_loses_no_acknowledged_row"),
+    Row("R11", "a disk that refuses is no success", 0, "", f"{saving}.test_a_disk_that_refuses_is_no_success"),
+    Row("R17", "random programs on 64 ranks", 25, "SEQUENCES", random_programs, 64),
+]
+
+
+def failures(row, count):
+    """How many of the trials failed; the whole output if something else went wrong."""
+    environment = {**os.environ, "TIMED": "yes", **({row.variable: str(count)} if row.variable else {})}
+    if ".py " in row.test:
+        file, name = row.test.split(" ")
+        environment["PYTHONPATH"] = here
+        command = ["/usr/bin/python3", "-m", "unittest", f"{os.path.relpath(here)}/{file}", "-k", name]
+    else:
+        command = [*(launch + ["-n", str(row.ranks)] if row.ranks else []), tests_run, row.test]
+    with tempfile.TemporaryFile("w+", errors="replace") as output:  # no pipe, which a process left behind would keep open
+        try:
+            code = subprocess.run(command, stdout=output, stderr=output, env=environment, timeout=most_seconds,
+                                  check=False).returncode
+        except subprocess.TimeoutExpired:
+            code = f"none after {most_seconds} s"
+        output.seek(0)
+        said = output.read()
+    ran = re.search(r"Ran [1-9]\d* test|[1-9]\d* passed", said)
+    if code == 0 and ran:
+        return 0, said
+    counted = [int(number) for pair in re.findall(r"(?:failures|errors)=(\d+)|(\d+) not named", said)
+               for number in pair if number]
+    return min(max(1, *counted, 0), count or 1), f"{said}\nexit code: {code}"
+
+
+def chosen():
+    only = [word for word in os.environ.get("ONLY", "").split(",") if word]
+    unknown = set(only) - {row.promise for row in rows}
+    if unknown:
+        sys.exit(f"error: unknown promise {', '.join(sorted(unknown))}\n  ONLY={os.environ['ONLY']}\n  "
+                 f"the promises: {', '.join(dict.fromkeys(row.promise for row in rows))}")
+    return [row for row in rows if not only or row.promise in only]
+
+
+def main():
+    asked, share = int(os.environ.get("COUNT", "0") or 0), 1 if os.environ.get("FULL") else 5
+    table, broken = [], False
+    for row in chosen():
+        count = (asked or max(1, row.full // share)) if row.full else 0
+        print(f"{row.promise:<4} {row.what} …", flush=True)
+        began = time.monotonic()
+        failed, output = failures(row, count)
+        seconds = time.monotonic() - began
+        broken |= failed > 0
+        if failed:
+            print(output[-6000:])
+        tried = count or 1
+        table.append((row.promise, row.what, str(tried) if count else "all", f"{max(0, tried - failed)}" if count else
+                      "no" if failed else "all", f"{seconds:.0f} s"))
+    print(f"\n{'':<5}{'promise':<66}{'tried':>6}{'held':>6}{'time':>8}")
+    for promise, what, tried, held, seconds in table:
+        print(f"{promise:<5}{what:<66}{tried:>6}{held:>6}{seconds:>8}")
+    sys.exit(broken)
+
+
+if __name__ == "__main__":
+    main()
