@@ -74,7 +74,7 @@ void ProgressEngine::examine() {
     }
 }
 
-// What this rank waits for, so that the guard can say who is late.
+// Notes in the flight recorder which calls this rank waits in and which rank must act next. The guard reads it.
 void ProgressEngine::tell_guard() {
   if (!flight_) return;
   for (Request::PendingCall* call : calls_) try {

@@ -80,7 +80,7 @@ def failures(row, count):
         return 0, said
     counted = [int(number) for pair in re.findall(r"(?:failures|errors)=(\d+)|(\d+) not named", said)
                for number in pair if number]
-    return min(max(1, *counted, 0), count or 1), f"{said}\nexit code: {code}"
+    return min(max([1, *counted]), count or 1), f"{said}\nexit code: {code}"
 
 
 def chosen():

@@ -1,5 +1,4 @@
-// What a guard does with connections that are not those of ranks or other guards: it neither waits for them nor believes
-// them.
+// Strangers connect to a guard. The guard must not wait for them, and must ignore what they send.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What the guard says of flight recorders that show a dead rank, a late one, different calls, a lost message; what it says
-// to other guards; and when it says that a run hangs.
+// Explanations of a dead rank, a late rank, different calls and a lost message; messages between guards; and when a run
+// counts as hung.
 #include "src/base/guard/dump.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"

@@ -10,7 +10,7 @@ namespace chorale {
 // Into the folder of the run, which `local`, a rank of this host, knows; nothing if there is none yet.
 void write_dump(const GuardWords& words, const SeenRank& local) noexcept;
 
-// What the guards of all hosts wrote. The ranks are sorted and each is there once. Throws a usage error if there is nothing.
+// Reads the dumps of all hosts. Each rank appears once, in order. Throws a usage error if there are none.
 GuardWords read_dumps(const std::filesystem::path& run);
 
 }  // namespace chorale

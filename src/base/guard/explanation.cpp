@@ -65,7 +65,7 @@ std::string how_it_lives(const SeenRank& rank) {
   }
 }
 
-// The members of a call's group that are known and have not begun it.
+// The known members of a call's group that have not made the call.
 std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all) {
   std::set<int> late;
   const std::vector<int> members = numbers_in(fixed_text(call.members));
@@ -83,7 +83,7 @@ std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
   return group ? group->since : 0;
 }
 
-// What the ranks wait for: each call that some wait in, who waits there, and who has not begun it.
+// A call in which ranks wait: the ranks that wait, and the members that have not made the call.
 struct Wait {
   const FlightCall* call = nullptr;
   std::set<int> waiting, late;

@@ -1,5 +1,5 @@
-// Why a run cannot go on, in words: read from the flight recorders of all ranks (flight_page.hpp). Pure functions of what
-// was seen, so that `chorale explain` says the same from a dump as the guard did when it happened.
+// Why a run cannot go on, in words: read from the flight recorders of all ranks (flight_page.hpp). These
+// functions depend on nothing else, so a test can pass them any recorders.
 //
 //   rank 0   call 7 of 0-3, all_reduce   waits ─┐
 //   rank 1   call 7 of 0-3, all_reduce   waits ─┼──▶ rank 2   call 6 of 0-3 is over; stopped      "rank 2 is late"

@@ -1,11 +1,10 @@
 #include "src/base/guard/flight.hpp"
 
-#include <fmt/format.h>
-
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+
 #include "src/base/text.hpp"
 
 namespace chorale {

@@ -65,7 +65,6 @@ class Flight {
   void goes_on() { page_->waits = 0; }
   bool lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire) != 0; }
   void throw_if_lost() const;
-  const FlightPage& page() const { return *page_; }
 
  private:
   Descriptor line_;  // to the guard, which sees that it closes when this process ends

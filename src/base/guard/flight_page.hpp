@@ -1,10 +1,11 @@
-// What a rank shows to the guard of its host (guard.hpp): some KiB of shared memory per rank, its flight recorder. The rank
-// writes it with plain stores while it works. The guard can read it whatever happened to the rank, even if the rank is dead,
-// stopped or in an endless loop.
+// The flight recorder of a rank: a few KiB of memory that the rank shares with the guard of its host (guard.hpp). The rank
+// writes to it with plain stores while it works. The guard can read it even if the rank is dead, stopped or in an endless
+// loop.
 //
 //   rank ── writes ──▶ beats  doing  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
 //
-// Cost: 20 ns for each call. All members are numbers and fixed texts, so a dump of the page is valid in any process.
+// Cost: some stores for each call; experiments/findings/reliability.md compares runs with and without it. All members are
+// numbers and fixed texts, so a copy of the page is valid in any process.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -44,7 +45,7 @@ struct FlightPage {
   std::int32_t rank = 0, size = 1, pid = 0;
   Fate fate = Fate::running;
   char host[64] = {};
-  char doing[64] = {};        // "start-up", "step 12", "saves step-12"
+  char doing[64] = {};        // "start-up", "step 12", "saving step 12"
   char folder[512] = {};      // of the run, for dumps; "" before there is one
   char saved[512] = {};       // the newest checkpoint; "" before there is one
   std::uint64_t beats = 0;    // counts everything that this rank gets done: calls, layers, pieces of files

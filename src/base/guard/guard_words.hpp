@@ -1,4 +1,4 @@
-// What guards say to each other, and what they write down: JSON with any of these members.
+// The messages between guards, and the contents of a dump: JSON with any of these members.
 //
 //   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do; with "judges" from rank 0's
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks

@@ -1,4 +1,4 @@
-// What ranks do at one moment, summed up: enough to judge whether a run hangs.
+// The state of several ranks at one moment, added up. It is enough to judge whether a run hangs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
