@@ -19,10 +19,11 @@ void FirstNan::look(const Place& place, const char* what, const std::string& whe
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto value = static_cast<double>(values[i]);
         if (std::isfinite(value)) continue;
-        return keep(place, fmt::format("{} of {} is {}", what, where, value),
-                    fmt::format("element {} of {}, shape {}, type {}", i, values.size(), to_string(tensor.shape()),
-                                name_of(tensor.dtype())),
-                    "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is intact");
+        return keep(
+            place, fmt::format("{} of {} is {}", what, where, value),
+            fmt::format("element {} of {}, shape {}, type {}", i, values.size(), to_string(tensor.shape()),
+                        name_of(tensor.dtype())),
+            "lower --lr, warm up longer or clip the gradient (--clip-grad); --on-nan can skip the step or roll back");
       }
     });
   });
@@ -57,7 +58,7 @@ void FirstNan::throw_first(Axis& world) const {
     for (std::string& line : lines) std::getline(in, line);
     if (all.size() > 1) lines[0] += fmt::format(" on rank {}", rank);
   }
-  if (first[0] < INT64_MAX) throw Error(Exit::runtime, fmt::format("step {}: {}", step_, lines[0]), lines[1], lines[2]);
+  if (first[0] < INT64_MAX) throw NotFinite(step_, ": " + lines[0], lines[1], lines[2], first[0] == Place{}.micro_batch);
 }
 
 }  // namespace chorale

@@ -13,6 +13,13 @@
 
 namespace chorale {
 
+// Training::step() throws it on all ranks. The weights and moments are those before the step.
+struct NotFinite : Error {
+  NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix, bool in_weights)
+      : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), in_weights(in_weights) {}
+  bool in_weights;  // a weight was NaN or Inf before the step, so the next step would fail, too
+};
+
 class FirstNan {
  public:
   // A point in the computation of a step.
@@ -25,7 +32,7 @@ class FirstNan {
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
   void take(const Place& place, const std::optional<Error>& trouble);  // keeps an error that numerics reported at `place`
-  // Collective. If any rank found something, throws the earliest finding on all ranks.
+  // Collective. If any rank found something, throws the earliest finding on all ranks, as NotFinite.
   void throw_first(Axis& world) const;
 
  private:

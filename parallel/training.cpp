@@ -210,6 +210,14 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
+StepResult Training::skip_step() {
+  StepResult result{.step = ++steps_, .loss = NAN, .gradient_norm = NAN, .skipped = true, .updates = 0};
+  result.rate = options_.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
+  samples_ += options_.global_batch;
+  if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
+  return result;
+}
+
 void Training::clear_totals() {
   batch_totals_.clear();
   tokens_ = 0;
@@ -345,7 +353,8 @@ Keeps Training::declared() {
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
 // so that no rank waits for one that has thrown.
 void Training::name_first_nan(const ReadSamples& read) {
-  updates_->cancel();
+  if (arena_) arena_->end_step();  // the repetition needs other memory
+  updates_->cancel(steps_ + 1);
   buckets_->clear_gradients();
   trouble_of_sums();  // clears the errors of the first run of the step
   FirstNan first_nan(steps_ + 1);
@@ -372,9 +381,9 @@ void Training::name_first_nan(const ReadSamples& read) {
     };
   });
   first_nan.throw_first(mesh_.world());
-  throw Error(Exit::runtime, fmt::format("step {} produced Inf or NaN in its loss or gradients", steps_ + 1),
-              "in a repetition of the step, every tensor is finite before it is summed over ranks",
-              "either sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty");
+  throw NotFinite(steps_ + 1, " produced Inf or NaN in its loss or gradients",
+                  "in a repetition of the step, every tensor is finite before it is summed over ranks",
+                  "either sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty", false);
 }
 
 }  // namespace chorale

@@ -83,7 +83,11 @@ class Training {
   Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock);
   Training(const Training&) = delete;
 
+  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. Then the program may try
+  // the step again, with other samples, or skip it.
   StepResult step(const ReadSamples& read);
+  StepResult skip_step();  // collective: counts a step that changes no weight, and consumes its samples
+  void skip_samples_to(std::int64_t cursor) { samples_ = cursor; }
   // Collective. The mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
   // gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/base/error.hpp"
+#include "parallel/first_nan.hpp"
 
 namespace chorale {
 
@@ -42,18 +42,18 @@ void Updates::begin(double rate, double usual) {
   if (begun_) optimizer_.begin(rate, usual, numerics_, queue_);
 }
 
-void Updates::cancel() {
+void Updates::cancel(std::int64_t step) {
   if (!std::exchange(begun_, false)) return;
   optimizer_.finish();
   if (time_ == UpdateTime::overlapped)
-    throw Error(Exit::runtime, "a step produced Inf or NaN in its loss or gradients",
-                "the update overlapped the backward pass, so the step cannot be repeated to find the first one",
-                "use --update after or speculative: their errors name the layer");
+    throw NotFinite(step, " produced Inf or NaN in its loss or gradients",
+                    "the update overlapped the backward pass, so the step cannot be repeated to find the first one",
+                    "use --update after or speculative: their errors name the layer", true);
   optimizer_.take_back(queue_);
 }
 
 Updates::Done Updates::end(double rate, double scale, bool skipped) {
-  Done done{.publishes = !skipped};
+  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the step before ends here
   confident_ = !skipped && scale == usual_;
   if (std::exchange(begun_, false)) {
     optimizer_.finish();

@@ -46,7 +46,7 @@ class Updates {
   Done end(double rate, double scale, bool skipped);
   void settle() { optimizer_.finish(); }  // waits for a delayed update
   // Before an error of the step is examined, which repeats the step: the values must be those of its beginning.
-  void cancel();
+  void cancel(std::int64_t step);
 
  private:
   Optimizer& optimizer_;

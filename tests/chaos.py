@@ -54,7 +54,17 @@ rows = [
     Row("R10", "a kill loses no row of a record", 50, "KILLS",
         "record/kill_test.py Kills.test_a_kill_loses_no_acknowledged_row"),
     Row("R11", "a disk that refuses is no success", 0, "", f"{saving}.test_a_disk_that_refuses_is_no_success"),
+    Row("R15", "NaN and Inf are named at birth and survived", 100, "INJECTIONS",
+        "NaN and Inf at random places are named and survived"),
+    Row("R16", "a flipped bit in one replica is found and named", 100, "FLIPS",
+        "a flipped bit in one replica is found and its rank is named"),
     Row("R17", "random programs on 64 ranks", 25, "SEQUENCES", random_programs, 64),
+    Row("R23", "a signal saves a checkpoint and ends the run well", 20, "SIGNALS",
+        "experiments/preemption_test.py Preemption.test_a_signal_at_a_random_moment_saves_and_ends_well"),
+    Row("R25", "a rank twice as slow is named within 20 steps", 10, "SLOW",
+        "experiments/slow_rank_test.py SlowRank.test_a_rank_twice_as_slow_is_named"),
+    Row("R25", "a rank a fifth slower is no alarm", 10, "SLOW",
+        "experiments/slow_rank_test.py SlowRank.test_a_rank_a_fifth_slower_is_no_alarm"),
 ]
 
 
@@ -63,7 +73,7 @@ def failures(row, count):
     environment = {**os.environ, "TIMED": "yes", **({row.variable: str(count)} if row.variable else {})}
     if ".py " in row.test:
         file, name = row.test.split(" ")
-        environment["PYTHONPATH"] = here
+        environment["PYTHONPATH"] = f"{here}:{here}/{os.path.dirname(file)}"
         command = ["/usr/bin/python3", "-m", "unittest", f"{os.path.relpath(here)}/{file}", "-k", name]
     else:
         command = [*(launch + ["-n", str(row.ranks)] if row.ranks else []), tests_run, row.test]

@@ -96,9 +96,9 @@ void print_troubles(const char* what, const std::vector<std::string>& troubles, 
 }
 
 // The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal; with
-// `is_cut` they are not compared. Rank 0 records and reports them. It also says how much its file moved: whole blocks, none
-// for zeros that were never written, and those of initial values and checkpoints.
-bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool is_cut) {
+// `left_out` they are not compared. Rank 0 records and reports them. It also says how much its file moved: whole blocks,
+// none for zeros that were never written, and those of initial values and checkpoints.
+bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
   if (!training.tier()) return true;
   const std::string tier = about(training.options().offload, *training.tier());
   TierTraffic made = training.tier_passes();
@@ -106,7 +106,7 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   std::vector<std::int64_t> mine;
   for (const TierTraffic* t : {&planned, &std::as_const(made)})
     for (const auto* bytes : {&t->read, &t->written}) mine.insert(mine.end(), bytes->begin(), bytes->end());
-  const Gathered ranks(mine, is_cut ? "" : difference(planned, made), training.mesh());
+  const Gathered ranks(mine, left_out ? "" : difference(planned, made), training.mesh());
   const std::vector<std::string> troubles = troubles_in(ranks);
   if (!run.recorder) return troubles.empty();
   const char* const names[] = {"tier_read_predicted", "tier_written_predicted", "tier_read", "tier_written"};
@@ -116,7 +116,7 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   run.recorder->text("memory", "tier", tier);
   run.log.info("offload to {}: read {}, wrote {} on rank 0{}", tier, human_bytes(made.all_read()),
                human_bytes(made.all_written()),
-               is_cut             ? ""
+               left_out           ? ""
                : troubles.empty() ? ", as planned"
                                   : ", NOT as planned");
   if (const auto* const file = dynamic_cast<const FileTier*>(training.tier()))
@@ -206,16 +206,16 @@ bool Accounting::settle(RunRecord& run, Training& training) const {
   training.settle_update();  // which moves bytes, too
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
-  const std::vector<std::string> troubles = is_cut_ ? std::vector<std::string>() : troubles_in(ranks);
+  const std::vector<std::string> troubles = !left_out_.empty() ? std::vector<std::string>() : troubles_in(ranks);
   settle_memory(run, training);
   record_contiguous(run, training);
-  const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_), is_cut_);
+  const bool tier_as_planned = settle_tier(run, training, plan_.tier_after(counts_), !left_out_.empty());
   if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
     print_troubles("the bytes or calls of this run differ from the plan", troubles, mesh);
-  else if (is_cut_)
-    run.log.info("bytes sent: not compared with the plan, because an evaluation was cut short");
+  else if (!left_out_.empty())
+    run.log.info("bytes sent: not compared with the plan, because {}", left_out_);
   else if (ranks.texts.size() > 1)
     run.log.info("bytes sent: as planned, {}", in_words(mesh));
   return troubles.empty() && tier_as_planned;

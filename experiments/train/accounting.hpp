@@ -25,7 +25,8 @@ class Accounting {
 
   void stepped(const StepResult& result) { counts_.count(result); }
   void evaluated() { ++counts_.evaluations; }
-  void cut_evaluation() { is_cut_ = true; }  // a signal ended an evaluation early: no plan says what it sent
+  // Something sent what no plan says, so that the run cannot be compared: "an evaluation was cut short".
+  void leave_out(const std::string& why) { left_out_ = why; }
   // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,
   // on all ranks, whether all ranks sent what was planned.
   bool settle(RunRecord& run, Training& training) const;
@@ -35,7 +36,7 @@ class Accounting {
   RunPlan plan_;
   std::int64_t resident_before_;
   RunCounts counts_;
-  bool is_cut_ = false;
+  std::string left_out_;  // why nothing is compared; "": everything is
 };
 
 }  // namespace chorale::train

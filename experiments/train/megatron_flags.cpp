@@ -226,7 +226,6 @@ const Word flags[] = {
     refused("no-save-optim", states),
     refused("finetune", "--load-hf DIR starts from the weights of a model"),
     nothing("ckpt-format", "checkpoints are safetensors"),
-    nothing_to_say("async-save", "a checkpoint is written before the next step"),
     refused("tensorboard-dir", board),
     refused("wandb-project", board),
     refused("wandb-exp-name", board),

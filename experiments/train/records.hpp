@@ -36,7 +36,7 @@ struct TrainRow {
         column("bubble_share", &TrainRow::bubble_share, "1",
                "share of the step in which ranks waited for other stages, mean over ranks"),
         column("peak_bytes", &TrainRow::peak_bytes, "byte", "largest peak memory of any rank so far"),
-        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was skipped", {"no", "yes"}),
+        column("skipped", &TrainRow::skipped, "", "whether the step was skipped: overflow or NaN", {"no", "yes"}),
         column("dropped_share", &TrainRow::dropped_share, "1",
                "share of the choices of experts that were dropped; NaN if experts have no capacity")};
   }
@@ -96,6 +96,7 @@ struct RankShare {
   std::int64_t most = 0;                                       // peak bytes of all categories together
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
+      save_is_written = true,    // no checkpoint is being written in the background
       faster_than_peak = false;  // the step's flops per second exceeded the measured peak of matrix products
 };
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop);

@@ -50,12 +50,17 @@ struct Peers {
   std::function<void()> went_on = [] {};  // called after each piece of a file, so that a long save does not look like a hang
 };
 
+struct SavedSet {
+  int file_systems = 1;    // how many hold files of the set: 1 if all ranks see the same folder (checkpoint_hosts.hpp)
+  std::int64_t bytes = 0;  // of the files of all ranks
+};
+
 // Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor
 // exactly once. So only one of the ranks that have copies of a part passes it. On return, the set is on disk and `latest`
-// points to it. On failure every rank throws, and earlier sets are intact. Returns the number of file systems that hold
-// files of the set: 1 if all ranks see the same folder (checkpoint_hosts.hpp).
-int save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
-                    const Peers& peers = {});
+// points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave does the same while the run
+// continues.
+SavedSet save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
+                         const Peers& peers = {});
 
 class Checkpoint {
  public:

@@ -37,7 +37,9 @@ std::string names_in_manifest(const fs::path& set) try {
 }  // namespace
 
 PartialSet::PartialSet(fs::path folder, std::int64_t step, const Peers& peers)
-    : peers_(peers), folder_(std::move(folder)), path_(folder_ / (set_name(step) + ".partial")) {}
+    : peers_(peers), folder_(std::move(folder)), path_(folder_ / (set_name(step) + ".partial")) {
+  require(step >= 0, "step {} cannot be saved", step);
+}
 
 std::vector<std::string> PartialSet::agreed(std::string mine, const std::exception_ptr& failure) const {
   std::vector<std::string> all = peers_.exchange(std::move(mine));

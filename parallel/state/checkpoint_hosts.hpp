@@ -37,6 +37,7 @@ class PartialSet {
 
   int make();  // creates the folder on every file system, and returns their number
   bool is_maker() const { return maker_ == peers_.rank; }
+  const std::filesystem::path& folder() const { return folder_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -1,9 +1,8 @@
 // Saving has three stages. First the folder of the set is created, on every file system; then every rank writes its file; at
 // the end the manifest is written and the folder gets its final name. After each stage the ranks tell each other whether
 // they succeeded. So either all ranks continue, or all throw.
-#include <fmt/format.h>
+#include "parallel/state/checkpoint_save.hpp"
 
-#include "parallel/state/checkpoint_hosts.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
@@ -18,8 +17,21 @@ std::span<const std::byte> bytes_of(const Slice& data) {
   return {static_cast<const std::byte*>(data.data), static_cast<std::size_t>(data.bytes())};
 }
 
-// Writes this rank's file. Returns the file's entries for the manifest.
-Manifest write_share(const fs::path& path, const Peers& peers, const std::vector<StateTensor>& mine) {
+void name_set(const fs::path& folder, const fs::path& partial, std::int64_t step) {
+  const fs::path set = folder / set_name(step), old = folder / (set_name(step) + ".old");
+  if (fs::exists(set)) {  // a set of this step exists: keep it loadable as step-N.old until the new set is named step-N
+    fs::remove_all(old);
+    rename_durably(set, old);
+  }
+  rename_durably(partial, set);
+  link_durably(folder / "latest", set_name(step));
+  remove_old_sets(folder, step);
+}
+
+}  // namespace
+
+std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine) {
+  const fs::path path = file_of(set.path(), static_cast<std::size_t>(peers.rank));
   Manifest share;
   std::vector<safetensors::Entry> entries;
   for (const StateTensor& tensor : mine) {
@@ -44,39 +56,30 @@ Manifest write_share(const fs::path& path, const Peers& peers, const std::vector
   }
   writer.finish();
   share.files = {{static_cast<std::int64_t>(fs::file_size(path)), crc32c(std::as_bytes(std::span(writer.header())))}};
-  return share;
+  return share_text(share);
 }
 
-void seal(const fs::path& folder, const fs::path& partial, const Metadata& metadata,
-          const std::vector<std::string>& shares) {
+std::int64_t seal(const PartialSet& set, const Metadata& metadata, const std::vector<std::string>& shares) {
   Manifest manifest{metadata, {}, {}};
   for (const std::string& share : shares) add_share(manifest, share);
-  write_durably(partial / "manifest.json", manifest_text(manifest));
-  sync_folder(partial);
-  const fs::path set = folder / set_name(metadata.step), old = folder / (set_name(metadata.step) + ".old");
-  if (fs::exists(set)) {  // a set of this step exists: keep it loadable as step-N.old until the new set is named step-N
-    fs::remove_all(old);
-    rename_durably(set, old);
-  }
-  rename_durably(partial, set);
-  link_durably(folder / "latest", set_name(metadata.step));
-  remove_old_sets(folder, metadata.step);
-}
-
-}  // namespace
-
-int save_checkpoint(const fs::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
-                    const Peers& peers) {
-  require(metadata.step >= 0, "step {} cannot be saved", metadata.step);
-  PartialSet set(folder, metadata.step, peers);
-  const int file_systems = set.make();
-  const auto shares = set.together(
-      [&] { return share_text(write_share(file_of(set.path(), static_cast<std::size_t>(peers.rank)), peers, mine)); });
   set.together([&] {
-    if (set.is_maker()) seal(folder, set.path(), metadata, shares);
+    if (!set.is_maker()) return "";
+    write_durably(set.path() / "manifest.json", manifest_text(manifest));
+    sync_folder(set.path());
+    name_set(set.folder(), set.path(), metadata.step);
     return "";
   });
-  return file_systems;
+  std::int64_t bytes = 0;
+  for (const StoredFile& file : manifest.files) bytes += file.bytes;
+  return bytes;
+}
+
+SavedSet save_checkpoint(const fs::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
+                         const Peers& peers) {
+  PartialSet set(folder, metadata.step, peers);
+  const int file_systems = set.make();
+  const std::vector<std::string> shares = set.together([&] { return write_share(set, peers, mine); });
+  return {file_systems, seal(set, metadata, shares)};
 }
 
 }  // namespace chorale

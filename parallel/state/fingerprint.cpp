@@ -15,7 +15,8 @@ std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64 (Steele e
   return x ^ (x >> 31);
 }
 
-// The sum of the hashes of a part's elements. Each hash covers the element's bits and its index in the whole tensor.
+}  // namespace
+
 std::uint64_t hash_of(const StateTensor& t) {
   const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
@@ -31,6 +32,8 @@ std::uint64_t hash_of(const StateTensor& t) {
   });
   return sum;
 }
+
+namespace {
 
 // Adds the hashes of all ranks, by name. Each rank sends its hashes to all ranks as one text. Entries of copies are dropped
 // if they equal the owner's entry.

@@ -7,9 +7,13 @@
 #pragma once
 #include <map>
 
+#include "parallel/state/parts.hpp"
 #include "parallel/training.hpp"
 
 namespace chorale {
+
+// The sum of the hashes of a part's elements. Each hash covers the element's bits and its index in the whole tensor.
+std::uint64_t hash_of(const StateTensor& part);
 
 // Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);

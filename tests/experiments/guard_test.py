@@ -1,46 +1,28 @@
 """A rank that is killed or stopped ends the run with one explanation, and a killed launcher leaves nothing behind.
 
-   KILLS=50 TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/experiments/guard_test.py
+   KILLS=50 /usr/bin/python3 tests/outside.py guard_test
 
 KILLS counts the kills of ranks, LAUNCHERS those of launchers, STOPS the ranks that are stopped, each at a random moment;
 HANGS the other runs that hang, and CROSSED those in which ranks wait for each other. In `make test` there are few.
 """
 import glob
+import itertools
 import os
 import random
 import re
 import signal
-import subprocess
-import tempfile
 import time
 import unittest
 
-import alive
 from alive import processes
-from programs import backends, chorale, finish, launch, ranks, spawn, start, tests_run, until
+from long_job import LongJob, ranks_of
+from programs import backends, chorale, finish, ranks, start, tests_run, until
 
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
     ("KILLS", 3), ("LAUNCHERS", 2), ("STOPS", 2), ("HANGS", 2), ("CROSSED", 2)))
 seed = int(os.environ.get("SEED", "1"))
 # After the death of a rank or the launcher, until all processes are gone: the promise with TIMED, on a quiet machine.
 most_seconds = 5 if os.environ.get("TIMED") else 50
-
-
-def ranks_of(job):
-    """The ranks by number. The guard shows neither variables nor a parent."""
-    found = {}
-    among = processes()
-    for pid, process in among.items():
-        if process.session != job.pid or process.state == "Z":
-            continue
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as variables, open(f"/proc/{pid}/comm") as name:
-                rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", variables.read())
-                if rank and name.read().strip() == "chorale":
-                    found[int(rank.group(1))] = pid
-        except OSError:  # it has just ended
-            continue
-    return found
 
 
 def left_of(job):
@@ -62,35 +44,7 @@ def guarded(job, count):
     return ranks_here if len(ranks_here) == count else None
 
 
-class Guard(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def train(self, ranks=3, iterations=1000000, layout="dp{}.z1", samples=6, **environment):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
-        job = spawn([*launch, "-n", str(ranks), chorale, "train", "--preset", "tiny", "--train-iters", str(iterations),
-                     "--global-batch-size", str(samples), "--micro-batch-size", "1", "--layout", layout.format(ranks),
-                     "--run-dir", f"{self.folder.name}/runs", "--eval-samples", "6", "--save-interval", "20",
-                     "--threads", "1"],
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    env={**kept, "TMPDIR": self.folder.name, **environment})
-        self.addCleanup(self.end, job)
-        return job
-
-    def end(self, job):
-        alive.end(job.pid)
-        job.stdout.close()
-        job.stderr.close()
-        job.wait()
-
-    def steps(self):
-        count = 0
-        for file in glob.glob(f"{self.folder.name}/runs/20*/metrics.jsonl"):
-            with open(file, encoding="ascii") as metrics:
-                count += metrics.read().count('"step"')
-        return count
-
+class Guard(LongJob):
     def gone(self, job):
         """Waits until no process of the job is left, and returns the seconds that this took."""
         began = time.monotonic()
@@ -100,7 +54,7 @@ class Guard(unittest.TestCase):
         return time.monotonic() - began
 
     def test_a_killed_rank_is_named_and_the_run_can_be_explained(self):
-        job = self.train()
+        job = self.train("--save-interval", "20")
         until(lambda: self.steps() > 30, job)
         os.kill(ranks_of(job)[1], signal.SIGKILL)
         _, errors = finish(job)
@@ -120,7 +74,7 @@ class Guard(unittest.TestCase):
         for trial in range(stops):
             victim = chance.randrange(3)
             with self.subTest(trial=trial, victim=victim):
-                job = self.train(CHORALE_TIMEOUT="2")
+                job = self.train("--save-interval", "20", CHORALE_TIMEOUT="2")
                 steps = self.steps()
                 until(lambda steps=steps: self.steps() > steps + 10, job)
                 time.sleep(chance.uniform(0, 1))
@@ -147,7 +101,7 @@ class Guard(unittest.TestCase):
     def test_ranks_killed_at_random_moments_are_named(self):
         chance = random.Random(seed)
         for trial in range(kills):
-            job = self.train()
+            job = self.train("--save-interval", "20")
             until(lambda job=job: guarded(job, 3), job)
             time.sleep(chance.uniform(0.1, 3))
             victim = chance.randrange(3)
@@ -162,7 +116,7 @@ class Guard(unittest.TestCase):
     def test_a_killed_launcher_leaves_no_process_and_no_file(self):
         chance = random.Random(seed)
         for trial in range(launchers):
-            job = self.train()
+            job = self.train("--save-interval", "20")
             number = variable_of(until(lambda job=job: guarded(job, 3), job)[0], "OMPI_MCA_ess_base_jobid")
             time.sleep(chance.uniform(0.1, 3))
             with self.subTest(trial=trial):
@@ -198,9 +152,8 @@ class Guard(unittest.TestCase):
                 print(f"{how} {trial}: {backend}, {seconds:.1f} s with the start")
 
     def test_ranks_that_wait_for_each_other_are_named_within_two_seconds(self):
-        chance = random.Random(seed)
-        for trial in range(crossed):
-            victim, backend = chance.randrange(3), chance.choice(backends())
+        ways = itertools.product((2, 0, 1), backends())
+        for trial, (victim, backend) in zip(range(crossed), itertools.cycle(ways)):
             with self.subTest(trial=trial, victim=victim, backend=backend):
                 errors, seconds = self.hang("crossed", victim, backend)
                 self.assertIn("error: ranks wait for each other\n", errors)

@@ -31,7 +31,7 @@ class Records(unittest.TestCase):
                       "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs"),
                 start([chorale, "train", "--preset", "tiny-moe", "--threads", "1", "--global-batch-size", "4",
                        "--moe-expert-capacity-factor", "0.5", "--train-iters", "4", "--log-interval", "3", "--eval-samples",
-                       "4", "--no-save", "--run-dir", f"{cls.folder}/experts"])]
+                       "4", "--run-dir", f"{cls.folder}/experts"])]
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",

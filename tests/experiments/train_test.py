@@ -1,4 +1,5 @@
 """`chorale train`, `generate` and `export` for a user: records, bitwise resuming, texts, errors in three lines."""
+import glob
 import json
 import os
 import re
@@ -72,6 +73,52 @@ class Train(unittest.TestCase):
                 resumed = train(f"{self.folder}/resumed", *common, "--load", f"{whole}/checkpoints/step-50")
                 self.assertEqual(weights(resumed, 100), weights(whole, 100))
                 self.assertNotEqual(weights(whole, 50), weights(whole, 100))
+
+    def test_a_checkpoint_saved_in_the_background_is_the_same_and_its_cost_is_recorded(self):
+        words = ["--train-iters", "9", "--save-interval", "3"]
+        plain, run = train(self.folder + "/plain", *words), train(self.folder + "/background", *words, "--async-save")
+        for step in (6, 9):  # two sets are kept
+            self.assertEqual(weights(run, step), weights(plain, step))
+        with h5py.File(f"{plain}/run.h5") as saved, h5py.File(f"{run}/run.h5") as hidden:
+            for file in saved, hidden:
+                self.assertEqual(list(file["saves/step"]), [3, 6, 9])
+                self.assertTrue((file["saves/exposed"][:] > 0).all())
+                self.assertGreater(file["saves/bytes"][0], 3 * 4 * 943296)
+            self.assertEqual(list(saved["saves/hidden"]), [0, 0, 0])
+            self.assertTrue((hidden["saves/hidden"][:2] > 0).all())  # nothing hides the last one
+
+    def test_a_save_that_fails_ends_the_run_or_is_tried_again(self):
+        words = ["prlimit", "--fsize=8000000", chorale, "train", *tiny, "--train-iters", "7", "--save-interval", "3",
+                 "--run-dir", self.folder]
+        for more in [], ["--async-save"]:
+            for policy, fails_at in (("abort", [3]), ("continue", [3, 6, 7])):
+                with self.subTest(more=more, policy=policy):
+                    result = start([*words, *more, "--on-save-error", policy])
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+                    self.assertIn("File too large", result.stderr.split("error: ")[1])
+                    for step in (3, 6):
+                        warning = f"step {step} was not saved, and training goes on: "
+                        self.assertEqual(warning in result.stderr, step in fails_at[:-1], result.stderr)
+                    self.assertEqual(glob.glob(f"{self.folder}/latest/checkpoints/*"), [])
+                    with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                        self.assertIn(len(file["train/step"]), range(fails_at[-1], 7 if policy == "abort" else 8))
+
+    def test_a_run_that_diverges_gives_up_after_ten_steps_or_three_checkpoints(self):
+        words = ["--dtype", "f16", "--lr", "100", "--lr-warmup-iters", "0", "--train-iters", "40", "--run-dir", self.folder]
+        self.refused("train", *tiny, *words, says=["error: step ", "\n  element "], code=1)
+        self.refused("train", *tiny, *words, "--on-nan", "skip", says=["  10 steps in a row were skipped\n"], code=1)
+        with h5py.File(f"{self.folder}/latest/run.h5") as file:
+            first = file["mishaps/step"][0]
+            self.assertEqual(list(file["mishaps/step"]), list(range(first, first + 10)))
+            self.assertEqual(list(file["train/skipped"][-10:]), 10 * [1])
+            self.assertEqual(list(file["train/step"]), list(range(1, first + 10)))
+        self.refused("train", *tiny, *words, "--on-nan", "roll-back", code=1,
+                     says=["no checkpoint was saved before, so there is nothing to roll back to"])
+        self.refused("train", *tiny, *words, "--on-nan", "roll-back", "--save-interval", "1", code=1,
+                     says=["training goes back to step ", "training went back to step ", " 3 times\n"])
+        with h5py.File(f"{self.folder}/latest/run.h5") as file:
+            self.assertEqual(list(file["mishaps/action"]), [1, 1, 1])
 
     def test_a_run_with_its_state_in_a_file_has_the_bits_of_one_without_and_moves_what_is_planned(self):
         z3 = ["--layout", "dp1.z3", "--train-iters", "3", "--micro-batch-size", "4"]

@@ -139,9 +139,9 @@ TEST_CASE("ranks with file systems of their own save to each of them, and load o
     REQUIRE(on_threads(ranks, [&](ThreadRank& me) {
               KnownState mine = state_of_rank(me.rank());
               mine.fill(step);
-              const int file_systems = save_checkpoint(sees[static_cast<std::size_t>(me.rank())] / "checkpoints",
-                                                       known_metadata(step), mine.tensors, exchange.peers(me.rank()));
-              me.check(file_systems == 2, "{} file systems were found", file_systems);
+              const SavedSet set = save_checkpoint(sees[static_cast<std::size_t>(me.rank())] / "checkpoints",
+                                                   known_metadata(step), mine.tensors, exchange.peers(me.rank()));
+              me.check(set.file_systems == 2, "{} file systems were found", set.file_systems);
             }) == "");
   const std::vector<std::string> names = {"rank-0.safetensors", "rank-1.safetensors", "rank-2.safetensors",
                                           "rank-3.safetensors", "rank-4.safetensors"};

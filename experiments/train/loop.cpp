@@ -1,0 +1,171 @@
+#include "experiments/train/loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/report/scale.hpp"
+#include "parallel/state/replicas.hpp"
+
+namespace chorale::train {
+namespace {
+
+// Beside the speed, because drops make a step faster: MFU counts the flops of dropped choices too.
+std::string words_for_drops(const Training& training) {
+  if (training.options().shape.experts.capacity == 0) return "";
+  return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
+}
+
+std::vector<std::string> hosts_of(const std::vector<RankFacts>& ranks) {
+  std::vector<std::string> hosts;
+  for (const RankFacts& rank : ranks) hosts.push_back(rank.host);
+  return hosts;
+}
+
+Progress::Screen screen_for(const Loop::Parts& parts) {
+  return parts.run.recorder && parts.session.run_name.empty() ? Progress::screen_of(stderr) : Progress::Screen{};
+}
+
+}  // namespace
+
+std::string note_peak(RunRecord& run, const ProductPeak& peak) {
+  run.recorder->number("peak_flops", static_cast<std::int64_t>(peak.flops()));
+  run.recorder->text("/", "peak", peak.text());
+  return peak.text();
+}
+
+void LoopOptions::declare(Options& o) {
+  saving.declare(o);
+  o.add("eval-interval", eval_interval, "steps between evaluations; 0: only at the end").range(0, 1e9);
+  o.add("eval-samples", eval_samples, "held-out samples per evaluation").range(1, 1e7);
+  o.add("log-interval", log_interval, "steps between log lines, if there is no terminal").range(1, 1e9);
+  on_nan.declare(o);
+  o.add("replica-interval", replica_interval,
+        "steps between comparisons of the copies of weights and moments on different ranks; 0: never")
+      .range(0, 1e9);
+}
+
+Loop::Loop(const Parts& parts, LoopOptions& options, std::int64_t last_step)
+    : parts_(parts),
+      options_(options),
+      last_step_(last_step),
+      read_(parts.data.training()),
+      screen_(screen_for(parts)),
+      progress_("train", last_step, parts.session.clock, screen_),
+      began_(parts.session.clock.seconds()) {}
+
+std::string Loop::run() {
+  Training& training = parts_.training;
+  Saving& saving = options_.saving;
+  while (training.steps() < last_step_) {
+    const double start = parts_.session.clock.seconds();
+    const std::optional<StepResult> result = step();
+    if (!result) continue;
+    bool stop = report(*result, parts_.session.clock.seconds() - start);
+    const bool last = training.steps() == last_step_;
+    if (options_.eval_interval > 0 && result->step % options_.eval_interval == 0 && !last) stop |= !evaluate();
+    if (parts_.records) parts_.records->choices(training.choices(), result->step, stop || last);
+    const bool saves = saving.any() && (stop || last || saving.due(result->step));
+    const bool compares = options_.replica_interval > 0 && (saves || result->step % options_.replica_interval == 0);
+    if (compares && training.mesh().world().size() > 1) compare_replicas();
+    if (saves) saving.save(parts_.session, parts_.run, training, stop || last);
+    if (!stop) continue;
+    if (parts_.records) parts_.run.log.warn("stopped by a signal after step {}", result->step);
+    return "stopped";
+  }
+  if (screen_.terminal) progress_.finish();
+  if (evaluate()) return "ok";
+  if (parts_.records) parts_.run.log.warn("stopped by a signal after step {}, during its evaluation", last_step_);
+  return "stopped";
+}
+
+// nullopt: the step failed, and training went back to a checkpoint.
+std::optional<StepResult> Loop::step() {
+  Training& training = parts_.training;
+  parts_.session.runtime->now(fmt::format("step {}", training.steps() + 1));
+  try {
+    const StepResult result = training.step(read_);
+    training.check_activations();
+    options_.on_nan.stepped();
+    parts_.accounting.stepped(result);
+    return result;
+  } catch (const NotFinite& error) {
+    parts_.accounting.leave_out("a step was repeated to find NaN or Inf");
+    options_.saving.finish(parts_.session, parts_.run);
+    const bool has_saved = options_.saving.newest_step() >= 0;
+    return options_.on_nan.handle(error, training, parts_.run,
+                                  has_saved ? parts_.run.folder / "checkpoints" : std::filesystem::path(parts_.loaded_from));
+  }
+}
+
+bool Loop::report(const StepResult& result, double seconds) {
+  const Training& training = parts_.training;
+  const double rate = static_cast<double>(result.tokens) / seconds;
+  const double flops = rate * training.options().shape.flops_per_token();
+  RankShare mine = share_of(result, training, parts_.signals.pending().has_value());
+  mine.faster_than_peak = flops > parts_.peak.flops() && !parts_.peak.measured_again();
+  mine.save_is_written = options_.saving.is_written();
+  const std::vector<RankShare> shares = exchange(training.mesh().world(), mine);
+  if (std::ranges::all_of(shares, &RankShare::save_is_written)) options_.saving.finish(parts_.session, parts_.run);
+  if (shares[0].faster_than_peak || (parts_.peak.measured_again() && flops > parts_.peak.flops())) exceed_peak(flops);
+  const double mfu = flops / parts_.peak.flops();
+  if (parts_.records) {
+    parts_.records->step(result, training.choices(), parts_.session.clock.seconds() - began_, seconds, mfu, shares);
+    say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", rate, report::quantity(mfu, report::Unit::percent, 2),
+                            words_for_drops(training)));
+    for (const std::string& line : parts_.stragglers->step(shares, hosts_of(parts_.ranks))) parts_.run.log.warn("{}", line);
+  }
+  return std::ranges::any_of(shares, &RankShare::told_to_stop);
+}
+
+// Called on all ranks. Ranks on the host measure the peak again the first time. Otherwise the step's rate becomes the
+// peak.
+void Loop::exceed_peak(double flops) {
+  const bool first = parts_.peak.may_measure_again();
+  parts_.peak.exceeded(flops);
+  if (!parts_.run.recorder) return;
+  parts_.run.log.warn("a step reached {:.0f} GFLOP/s, more than the peak that MFU refers to; {} {}", flops / 1e9,
+                      first ? "measured again:" : "it becomes the peak:", note_peak(parts_.run, parts_.peak));
+}
+
+void Loop::say(const StepResult& result, const std::string& speed) {
+  const std::string why_skipped = !result.skipped           ? ""
+                                  : std::isnan(result.loss) ? "  skipped: NaN or Inf"
+                                                            : "  skipped: the loss scale was too high";
+  const std::string note = fmt::format("loss {:.4f}  {}{}", result.loss, speed, why_skipped);
+  if (screen_.terminal)
+    progress_.update(result.step, note);
+  else if (result.step % options_.log_interval == 0 || result.step == last_step_)
+    parts_.run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, last_step_, note, result.gradient_norm,
+                        result.rate);
+}
+
+// Returns false, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
+// Ctrl-C, so a long evaluation must not delay the end of the record.
+bool Loop::evaluate() {
+  Training& training = parts_.training;
+  const std::int64_t samples = options_.eval_samples_of(parts_.data);
+  if (samples == 0) return true;
+  parts_.session.runtime->now(fmt::format("the evaluation after step {}", training.steps()));
+  const std::optional<double> found = training.evaluate_unless_cut(parts_.data.validation(), samples, [&] {
+    return !mpi::ranks_where(parts_.session.runtime->world(), parts_.signals.pending().has_value()).empty();
+  });
+  if (!found) parts_.accounting.leave_out("an evaluation was cut short");
+  if (!found) return false;
+  const double loss = *found, floor = parts_.data.floor();
+  parts_.accounting.evaluated();
+  if (!parts_.records) return true;
+  parts_.records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
+  parts_.run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
+                      floor > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / floor - 1)) : "");
+  return true;
+}
+
+// Also before a save, so that no checkpoint holds a replica that differs.
+void Loop::compare_replicas() {
+  parts_.session.runtime->now(fmt::format("comparing replicas after step {}", parts_.training.steps()));
+  require_equal_replicas(parts_.training);
+}
+
+}  // namespace chorale::train

@@ -1,0 +1,48 @@
+// What a run does if the loss or the gradients of a step are NaN or Inf (--on-nan).
+//
+//   abort       the run ends. The error names the step, rank, layer, tensor and element
+//   skip        the step changes no weight, and the run goes on with the next samples
+//   roll-back   the newest checkpoint is loaded, and the run goes on with the samples after the failed step
+//
+// A run gives up if that cannot help: a weight itself is NaN (skip), there is no checkpoint (roll-back), or too many
+// attempts in a row have failed. /mishaps records every skipped or rolled-back step.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "experiments/run_record.hpp"
+#include "parallel/first_nan.hpp"
+#include "parallel/training.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::train {
+
+struct MishapRow {
+  std::int64_t step = 0, next_step = 0;
+  std::uint8_t action = 0;
+  static auto columns() {
+    return std::tuple{column("step", &MishapRow::step, "1", "training step whose loss or gradients were NaN or Inf"),
+                      column("next_step", &MishapRow::next_step, "1", "the step with which training went on"),
+                      column("action", &MishapRow::action, "", "what was done", {"skipped", "rolled_back"})};
+  }
+};
+
+class NanPolicy {
+ public:
+  void declare(Options& options);
+  // Collective. Called after a step has thrown. If the run cannot go on, throws the step's error again. `checkpoints`:
+  // where the newest one is; "": there is none. Returns the result of a skipped step; nullopt if training went back.
+  std::optional<StepResult> handle(const NotFinite& error, Training& training, RunRecord& run,
+                                   const std::filesystem::path& checkpoints);
+  void stepped() { skips_ = 0; }  // a step was fine
+
+ private:
+  void note(RunRecord& run, const MishapRow& row);
+
+  std::string name_ = "abort";
+  int skips_ = 0, rolls_ = 0;  // in a row; from one checkpoint
+  std::int64_t rolled_to_ = -1;
+  Table* table_ = nullptr;
+};
+
+}  // namespace chorale::train

@@ -1,0 +1,124 @@
+#include "experiments/train/saving.hpp"
+
+#include <fmt/format.h>
+
+#include "parallel/assemble.hpp"
+#include "parallel/state/resume.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::train {
+namespace {
+
+// Of the weights (or their f32 masters) and the moments, as a checkpoint holds them.
+std::int64_t bytes_of_state(const TrainingOptions& o) {
+  const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.masters;
+  const std::int64_t weight = o.compute == DType::f64 ? 8 : keeps_16_bits ? 2 : 4;
+  const auto moments = std::ssize(rule_of(o)->moments());
+  return o.shape.parameters() * (weight + 4 * moments);
+}
+
+std::filesystem::path existing(std::filesystem::path path) {
+  while (!path.empty() && !std::filesystem::exists(path)) path = path.parent_path();
+  return path.empty() ? "." : path;
+}
+
+}  // namespace
+
+void Saving::declare(Options& o) {
+  o.add("save-interval", interval_, "steps between checkpoints; 0: only at the end")
+      .range(0, 1e9)
+      .only_with("no-save", {"false"});
+  o.add("no-save", none_, "make no checkpoints");
+  o.add("async-save", in_background_, "train on while a checkpoint is written; needs memory for a copy of the state")
+      .only_with("no-save", {"false"});
+  o.add("on-save-error", on_error_, "what to do if a checkpoint other than the last cannot be saved, as on a full disk")
+      .one_of({"abort", "continue"})
+      .only_with("no-save", {"false"});
+}
+
+std::string Saving::check_room(const std::filesystem::path& folder, const TrainingOptions& options,
+                               std::int64_t steps) const {
+  if (none_) return "";
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(existing(folder), unknown);
+  if (unknown) return "";
+  const std::int64_t set = bytes_of_state(options), saves = 1 + (interval_ > 0 ? (steps - 1) / interval_ : 0);
+  const std::int64_t at_once = std::min<std::int64_t>(saves, 3);  // two sets are kept while a third is written
+  const auto free = static_cast<std::int64_t>(space.available);
+  if (free < set)
+    usage_error(
+        "there is no room for a checkpoint",
+        fmt::format("a checkpoint has about {}; {} has {} left", human_bytes(set), folder.string(), human_bytes(free)),
+        "free space, choose another folder with --run-dir, or use --no-save");
+  if (free >= at_once * set) return "";
+  return fmt::format("{} has {} left; {} checkpoints of about {} do not fit: saves will fail", folder.string(),
+                     human_bytes(free), at_once, human_bytes(set));
+}
+
+// Runs a stage of a save. Returns false if the stage failed and the run may go on without this set.
+template <class Do>
+bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& stage) {
+  try {
+    stage();
+    return true;
+  } catch (const std::exception& error) {  // every rank throws, though not the same
+    if (!may_fail || on_error_ == "abort") throw;
+    run.log.warn("step {} was not saved, and training goes on: {}", step, on_one_line(error.what()));
+    return false;
+  }
+}
+
+void Saving::save(Session& session, RunRecord& run, Training& training, bool last) {
+  finish(session, run);
+  if (run.recorder) run.recorder->flush();
+  const std::int64_t step = training.steps();
+  session.runtime->now(fmt::format("saving step {}", step));
+  const std::filesystem::path folder = run.folder / "checkpoints";
+  const Metadata metadata = metadata_of(training, session.options.toml());
+  const double begun = session.clock.seconds();
+  const auto passed = [&] { return session.clock.seconds() - begun; };
+  if (in_background_ && !last) {
+    carry_out(run, step, true, [&] {
+      pending_ = std::make_unique<BackgroundSave>(folder, metadata, state_to_save(training), peers_of(training.mesh()));
+    });
+    begun_ = begun, copied_seconds_ = passed();
+    return;
+  }
+  carry_out(run, step, !last, [&] {
+    const SavedSet set = save_checkpoint(folder, metadata, state_to_save(training), peers_of(training.mesh()));
+    saved(session, run, set, {.step = step, .exposed = passed()});
+  });
+}
+
+void Saving::finish(Session& session, RunRecord& run) {
+  if (!pending_) return;
+  const std::int64_t step = pending_->step();
+  session.runtime->now(fmt::format("saving step {}", step));
+  const double waits = session.clock.seconds();
+  carry_out(run, step, true, [&] {
+    const SavedSet set = pending_->finish();
+    const double exposed = copied_seconds_ + session.clock.seconds() - waits;
+    saved(session, run, set, {.step = step, .exposed = exposed, .hidden = waits - begun_ - copied_seconds_});
+  });
+  pending_.reset();
+}
+
+void Saving::saved(Session& session, RunRecord& run, const SavedSet& set, const SaveRow& times) {
+  newest_ = times.step;
+  const std::string path = (run.folder / "checkpoints" / fmt::format("step-{}", times.step)).string();
+  if (Flight* const flight = session.runtime->flight()) flight->saved(path);
+  if (!run.recorder) return;
+  if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "saves", .rows = "step"});
+  SaveRow row = times;
+  row.bytes = set.bytes;
+  run.recorder->append(*table_, row);
+  run.log.info("saved {}: {}, training waited {}{}", path, human_bytes(set.bytes), human_seconds(row.exposed),
+               row.hidden > 0 ? fmt::format(", {} more were hidden", human_seconds(row.hidden)) : "");
+  if (set.file_systems > 1 && !std::exchange(said_not_shared_, true))
+    run.log.warn(
+        "the hosts do not share {}: checkpoints lie in parts on {} file systems, and can be loaded once every host "
+        "has all files",
+        run.folder.string(), set.file_systems);
+}
+
+}  // namespace chorale::train

@@ -1,0 +1,59 @@
+// When and how a run saves its checkpoints.
+//
+//   --save-interval N     a set every N steps, and one at the end
+//   --async-save          training goes on while a set is written; costs a copy of the state in memory
+//   --on-save-error       abort: the run ends if a set cannot be saved. continue: it warns, keeps the earlier sets and tries
+//                         again after the next interval; only the last set of a run must succeed
+//
+// /saves records for each set how long training waited for it, and how long it was written while training went on.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "experiments/run_record.hpp"
+#include "parallel/state/background_save.hpp"
+#include "parallel/training.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::train {
+
+struct SaveRow {
+  std::int64_t step = 0, bytes = 0;
+  double exposed = 0, hidden = 0;
+  static auto columns() {
+    return std::tuple{column("step", &SaveRow::step, "1", "training step whose state was saved"),
+                      column("bytes", &SaveRow::bytes, "byte", "bytes of the files of all ranks"),
+                      column("exposed", &SaveRow::exposed, "s", "time that training waited for the save, on rank 0"),
+                      column("hidden", &SaveRow::hidden, "s", "time in which it was written while training went on")};
+  }
+};
+
+class Saving {
+ public:
+  void declare(Options& options);
+  // Before MPI starts. Throws a usage error if `folder` has no room for a set of the model's state. Returns a warning if
+  // it has no room for all sets that exist at the same time, or "".
+  std::string check_room(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
+
+  bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
+  bool any() const { return !none_; }
+  bool is_written() const { return !pending_ || pending_->is_written(); }  // on this rank
+  // Collective, as are the others. A save that is still being written is finished first. `last`: no step follows.
+  void save(Session& session, RunRecord& run, Training& training, bool last);
+  void finish(Session& session, RunRecord& run);        // the save that is being written, if there is one
+  std::int64_t newest_step() const { return newest_; }  // of the sets that this run has saved; −1: none
+
+ private:
+  template <class Do>
+  bool carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& stage);
+  void saved(Session& session, RunRecord& run, const SavedSet& set, const SaveRow& times);
+
+  std::int64_t interval_ = 0, newest_ = -1;
+  bool none_ = false, in_background_ = false, said_not_shared_ = false;
+  std::string on_error_ = "abort";
+  std::unique_ptr<BackgroundSave> pending_;
+  double begun_ = 0, copied_seconds_ = 0;  // of the pending save
+  Table* table_ = nullptr;
+};
+
+}  // namespace chorale::train

@@ -1,0 +1,35 @@
+// Finds ranks that compute much slower than their peers, for which the whole run then waits: a throttled core, another
+// program on it, more experts' tokens than others. The peers of a rank are those whose work is the same: the ranks of its
+// pipeline stage that have the same part of a sequence.
+//
+//   busy(rank)   the median over the last 10 steps of the time that the rank computes: data, passes, optimizer
+//   slow         busy(rank) > 1.7 · the median busy of its peers
+//
+// A rank without peers, as in a pipeline with one rank per stage, is compared with all others, each by its work in the plan.
+// Differences of 20 % between two ranks (0.8 and 1.2) are a ratio of 1.5, so they are no alarm.
+#pragma once
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "experiments/train/records.hpp"
+#include "parallel/plan.hpp"
+
+namespace chorale::train {
+
+class Stragglers {
+ public:
+  explicit Stragglers(const PlanRequest& request);
+  // The shares of one more step, by rank. Returns a line for each rank that has become slow.
+  std::vector<std::string> step(const std::vector<RankShare>& shares, const std::vector<std::string>& hosts);
+
+ private:
+  std::vector<std::size_t> peers_of(std::size_t rank) const;
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> place_;  // by rank: its stage, its place in the sequence
+  std::vector<double> work_;                                  // by rank: of one step, in any unit
+  std::vector<std::deque<double>> busy_;                      // by rank: seconds of the last steps
+  std::vector<bool> named_;                                   // ranks that are slow and have been named
+};
+
+}  // namespace chorale::train

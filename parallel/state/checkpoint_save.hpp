@@ -1,0 +1,13 @@
+// The stages of a save, for save_checkpoint and BackgroundSave. The first stage is PartialSet::make (checkpoint_hosts.hpp).
+#pragma once
+#include "parallel/state/checkpoint_hosts.hpp"
+
+namespace chorale {
+
+// Writes and syncs this rank's file of the set. Returns the file's entries for the manifest, as a text. Not collective.
+std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine);
+
+// Collective. Writes the manifest, gives the set its final name, and removes older sets. Returns the bytes of all files.
+std::int64_t seal(const PartialSet& set, const Metadata& metadata, const std::vector<std::string>& shares);
+
+}  // namespace chorale

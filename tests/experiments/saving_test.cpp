@@ -1,0 +1,44 @@
+// Whether there is room for checkpoints is checked before a run begins.
+#include "experiments/train/saving.hpp"
+
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+#include "tests/refused.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::train {
+namespace {
+
+Saving every_step() {
+  Saving saving;
+  Options options("train");
+  saving.declare(options);
+  options.set({"save-interval", "1", "test", Source::command_line});
+  return saving;
+}
+
+// A model whose weights and moments need about this many bytes.
+TrainingOptions with_state(double bytes) {
+  TrainingOptions options{.shape = test::small_shape()};
+  options.shape.dropout = 0;
+  options.shape.sequence = static_cast<std::int64_t>(bytes / 12 / static_cast<double>(options.shape.width));  // of positions
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a run without room for a checkpoint is refused, one without room for three is warned") {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path not_there = folder.path() / "a/b";
+  const auto free = static_cast<double>(std::filesystem::space(folder.path()).available);
+  const Saving saving = every_step();
+  CHECK_THAT(test::refused([&] { saving.check_room(not_there, with_state(1.5 * free), 10); }),
+             says("there is no room for a checkpoint") && says("--run-dir") && says(not_there.string()));
+  CHECK_THAT(saving.check_room(not_there, with_state(0.7 * free), 10), says("3 checkpoints of about"));
+  CHECK(saving.check_room(not_there, with_state(0.7 * free), 1) == "");
+  CHECK(saving.check_room(not_there, with_state(0.2 * free), 10) == "");
+}
+
+}  // namespace chorale::train

@@ -1,0 +1,62 @@
+"""A rank that is twice as slow is named within 20 steps; one that is 20 % slower is not.
+
+   SLOW=5 /usr/bin/python3 tests/outside.py slow_rank_test
+
+Needs two cores with nothing else on them: SLOW counts the runs of each kind, and is 0 in `make test`. There,
+stragglers_test.cpp tests the decision.
+"""
+import os
+import random
+import signal
+import time
+import unittest
+
+from long_job import LongJob, ranks_of
+from programs import finish, until
+
+runs = int(os.environ.get("SLOW", "0"))
+
+
+def slow_down(pid, job, share):
+    """Lets a process run for only `share` of the time until the job ends."""
+    period = 0.02
+    while job.poll() is None:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(period * (1 - share))
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(period * share)
+        except ProcessLookupError:
+            return
+
+
+class SlowRank(LongJob):
+    def warned(self, share, victim):
+        """The errors of a run with a slow rank, which has done this share of the steps that it could."""
+        job = self.train("--no-save", ranks=2, iterations=40, samples=80, layout="dp{}")
+        before = self.steps()
+        until(lambda: self.steps() > before, job)
+        slow_down(ranks_of(job)[victim], job, share)
+        _, errors = finish(job)
+        self.assertEqual(job.returncode, 0, errors)
+        return errors
+
+    @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
+    def test_a_rank_twice_as_slow_is_named(self):
+        chance = random.Random(1)
+        for trial in range(runs):
+            victim = chance.randrange(2)
+            with self.subTest(trial=trial, victim=victim):
+                errors = self.warned(0.5, victim)
+                self.assertRegex(errors, rf"rank {victim} on \S+ is slow: it computes .* times as long as its peers")
+                self.assertEqual(errors.count(" is slow: "), 1, errors)
+
+    @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
+    def test_a_rank_a_fifth_slower_is_no_alarm(self):
+        for trial in range(runs):
+            with self.subTest(trial=trial):
+                self.assertNotIn(" is slow: ", self.warned(1 / 1.2, trial % 2))
+
+
+if __name__ == "__main__":
+    unittest.main()

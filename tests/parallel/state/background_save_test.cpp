@@ -1,0 +1,48 @@
+// A save in the background holds the state of the moment at which it began, and a failure leaves the earlier sets.
+#include "parallel/state/background_save.hpp"
+
+#include "collectives/backends/threads.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/state/saved_state.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+void wait_until_written(const BackgroundSave& save) {
+  while (!save.is_written()) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("a background save has the state of its beginning") {
+  const TemporaryFolder folder;
+  KnownState state = whole_state();
+  state.fill(5);
+  BackgroundSave save(folder, known_metadata(5), state.tensors, {});
+  state.fill(6);
+  CHECK(save.step() == 5);
+  CHECK(save.finish().bytes > 0);
+  CHECK(step_loaded(folder) == 5);
+}
+
+TEST_CASE("a background save that fails or is not finished leaves the earlier set") {
+  const TemporaryFolder folder;
+  save_step(folder, 1);
+  KnownState state = whole_state();
+  state.fill(2);
+  {
+    BackgroundSave unfinished(folder, known_metadata(2), state.tensors, {});
+    wait_until_written(unfinished);
+  }
+  CHECK(step_loaded(folder) == 1);
+  state.tensors[0].data.count = 1;
+  BackgroundSave failing(folder, known_metadata(3), state.tensors, {});
+  wait_until_written(failing);
+  CHECK_THROWS_WITH(failing.finish(), says("to save has 60 elements, but its data have 1"));
+  CHECK(step_loaded(folder) == 1);
+  save_step(folder, 4);
+  CHECK(step_loaded(folder) == 4);
+}
+
+}  // namespace chorale::test
