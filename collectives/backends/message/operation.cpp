@@ -16,6 +16,7 @@ MessageOperation::MessageOperation(const Plan& plan, MessagePlan flat, std::uniq
   const std::size_t steps = plan_.steps.size();
   waits_.resize(steps);
   under_way_.resize(steps);
+  posted_.resize(plan_.messages.size());
   for (Line* line : {&receives_, &sends_, &locals_, &summing_}) line->steps.resize(steps);
   addends_.resize(static_cast<std::size_t>(plan_.most_addends));
 }
@@ -47,6 +48,7 @@ bool MessageOperation::progress() {
     const bool any_summed = sums_ && end_summed();
     if (over.empty() && !any_summed) return false;
     for (const int message : over) {
+      posted_[static_cast<std::size_t>(message)] = false;
       const int step = plan_.messages[static_cast<std::size_t>(message)].step;
       if (--under_way_[static_cast<std::size_t>(step)] == 0) finish(step);
     }
@@ -64,11 +66,10 @@ void MessageOperation::examine() {
 int MessageOperation::awaits() {
   int sends_to = -1;
   if (steps_left_ == 0) return sends_to;
-  for (const FlatMessage& message : plan_.messages) {
-    const auto step = static_cast<std::size_t>(message.step);
-    if (waits_[step] > 0 || under_way_[step] == 0) continue;
-    if (message.incoming) return message.peer;
-    sends_to = message.peer;
+  for (std::size_t m = 0; m < posted_.size(); ++m) {
+    if (!posted_[m]) continue;
+    if (plan_.messages[m].incoming) return plan_.messages[m].peer;
+    sends_to = plan_.messages[m].peer;
   }
   return sends_to;
 }
@@ -105,7 +106,10 @@ void MessageOperation::post(int s) {
   const FlatStep& step = flat(s);
   int& under_way = under_way_[static_cast<std::size_t>(s)];
   for (int m = step.messages.first; m < step.messages.last; ++m)
-    if (messenger_->post(m, at(plan_.messages[static_cast<std::size_t>(m)].spot))) --under_way;
+    if (messenger_->post(m, at(plan_.messages[static_cast<std::size_t>(m)].spot)))
+      --under_way;
+    else
+      posted_[static_cast<std::size_t>(m)] = true;
   release(step.posted);
   if (under_way == 0) finish(s);
 }

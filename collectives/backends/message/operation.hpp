@@ -80,6 +80,7 @@ class MessageOperation final : public Operation {
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
   std::vector<int> waits_, under_way_;  // by step: number of releases, and of messages, that the step still waits for
+  std::vector<std::uint8_t> posted_;    // by message: posted and not over, so a peer must act
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
