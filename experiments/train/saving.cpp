@@ -79,9 +79,10 @@ void Saving::save(Session& session, RunRecord& run, Training& training, bool las
   const auto passed = [&] { return session.clock.seconds() - begun; };
   if (in_background_ && !last) {
     carry_out(run, step, true, [&] {
-      pending_ = std::make_unique<BackgroundSave>(folder, metadata, state_to_save(training), peers_of(training.mesh()));
+      pending_ = std::make_unique<BackgroundSave>(folder, metadata, state_to_save(training), peers_of(training.mesh()),
+                                                  session.clock);
     });
-    begun_ = begun, copied_seconds_ = passed();
+    copied_seconds_ = passed();
     return;
   }
   carry_out(run, step, !last, [&] {
@@ -98,7 +99,7 @@ void Saving::finish(Session& session, RunRecord& run) {
   carry_out(run, step, true, [&] {
     const SavedSet set = pending_->finish();
     const double exposed = copied_seconds_ + session.clock.seconds() - waits;
-    saved(session, run, set, {.step = step, .exposed = exposed, .hidden = waits - begun_ - copied_seconds_});
+    saved(session, run, set, {.step = step, .exposed = exposed, .hidden = pending_->hidden_seconds()});
   });
   pending_.reset();
 }

@@ -52,7 +52,7 @@ class Saving {
   bool none_ = false, in_background_ = false, said_not_shared_ = false;
   std::string on_error_ = "abort";
   std::unique_ptr<BackgroundSave> pending_;
-  double begun_ = 0, copied_seconds_ = 0;  // of the pending save
+  double copied_seconds_ = 0;  // until the pending save went on in the background
   Table* table_ = nullptr;
 };
 

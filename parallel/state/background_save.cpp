@@ -1,5 +1,6 @@
 #include "parallel/state/background_save.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "parallel/state/checkpoint_save.hpp"
@@ -28,10 +29,11 @@ std::vector<std::byte> copied(std::vector<StateTensor>& tensors) {
 }  // namespace
 
 BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine,
-                               Peers peers)
+                               Peers peers, const Clock& clock)
     : metadata_(std::move(metadata)),
       peers_(std::move(peers)),
       set_(folder, metadata_.step, peers_),
+      clock_(clock),
       file_systems_(set_.make()) {
   set_.together([&] {  // a rank may have no room for the copy
     copies_ = copied(mine);
@@ -41,11 +43,13 @@ BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata met
 }
 
 void BackgroundSave::write(const std::vector<StateTensor>& copies) {
+  const double begun = clock_.seconds();
   try {
     share_ = write_share(set_, {.rank = peers_.rank, .size = peers_.size}, copies);
   } catch (...) {
     failure_ = std::current_exception();
   }
+  hidden_ = clock_.seconds() - begun;
   written_.store(true, std::memory_order_release);
 }
 
@@ -54,7 +58,9 @@ BackgroundSave::~BackgroundSave() {
 }
 
 SavedSet BackgroundSave::finish() {
+  const double waits = clock_.seconds();
   thread_.join();
+  hidden_ = std::max(0.0, hidden_ - (clock_.seconds() - waits));
   const std::vector<std::string> shares = set_.together([&] {
     if (failure_) std::rethrow_exception(failure_);
     return share_;

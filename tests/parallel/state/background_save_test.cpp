@@ -17,27 +17,30 @@ void wait_until_written(const BackgroundSave& save) {
 
 TEST_CASE("a background save has the state of its beginning") {
   const TemporaryFolder folder;
+  const SystemClock clock;
   KnownState state = whole_state();
   state.fill(5);
-  BackgroundSave save(folder, known_metadata(5), state.tensors, {});
+  BackgroundSave save(folder, known_metadata(5), state.tensors, {}, clock);
   state.fill(6);
   CHECK(save.step() == 5);
   CHECK(save.finish().bytes > 0);
+  CHECK(save.hidden_seconds() >= 0);
   CHECK(step_loaded(folder) == 5);
 }
 
 TEST_CASE("a background save that fails or is not finished leaves the earlier set") {
   const TemporaryFolder folder;
+  const SystemClock clock;
   save_step(folder, 1);
   KnownState state = whole_state();
   state.fill(2);
   {
-    BackgroundSave unfinished(folder, known_metadata(2), state.tensors, {});
+    BackgroundSave unfinished(folder, known_metadata(2), state.tensors, {}, clock);
     wait_until_written(unfinished);
   }
   CHECK(step_loaded(folder) == 1);
   state.tensors[0].data.count = 1;
-  BackgroundSave failing(folder, known_metadata(3), state.tensors, {});
+  BackgroundSave failing(folder, known_metadata(3), state.tensors, {}, clock);
   wait_until_written(failing);
   CHECK_THROWS_WITH(failing.finish(), says("to save has 60 elements, but its data have 1"));
   CHECK(step_loaded(folder) == 1);
