@@ -18,19 +18,6 @@ void read_nothing(std::int64_t, std::int64_t, const SampleRows& rows) {
   std::ranges::fill(rows.targets, 2);
 }
 
-std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay, bool knows_routing) {
-  if (const std::string sent = difference(plan.axes, seen.axes, knows_routing); !sent.empty()) return sent;
-  for (std::size_t c = 0; c < categories; ++c) {
-    if (plan.held[c] != seen.held[c])
-      return fmt::format("{}: planned to hold {} bytes after the step, held {}", category_names[c], plan.held[c],
-                         seen.held[c]);
-    const bool more = messages_stay && c == static_cast<std::size_t>(Category::activations);
-    if (more ? seen.peak[c] < plan.peak[c] : seen.peak[c] != plan.peak[c])
-      return fmt::format("{}: planned a peak of {} bytes, measured {}", category_names[c], plan.peak[c], seen.peak[c]);
-  }
-  return "";
-}
-
 // Memory is not planned exactly if the number of rows depends on the routing.
 void planned_is_measured(const PlanRequest& request, bool with_memory = true, const ReadSamples& read = read_nothing) {
   INFO(to_string(request.layout) << " by " << request.algorithms.at(""));
@@ -47,7 +34,7 @@ void planned_is_measured(const PlanRequest& request, bool with_memory = true, co
           training.check_activations();
           const bool knows = knows_routing(request.options, request.layout);
           const RankPlan plan = plan_rank(request, me.rank()), seen = observed(training);
-          const std::string trouble = with_memory ? difference(plan, seen, request.layout.stages() > 1, knows)
+          const std::string trouble = with_memory ? test::difference_of_steps(plan, seen, request.layout.stages() > 1, knows)
                                                   : difference(plan.axes, seen.axes, knows);
           me.check(trouble.empty(), "{}", trouble);
         }) == "");

@@ -1,4 +1,4 @@
-// A plan of a small model, for tests.
+// A plan of a small model, for tests, and the comparison of a plan with a step.
 #pragma once
 #include "parallel/plan.hpp"
 
@@ -13,6 +13,19 @@ inline PlanRequest request_for(const Layout& layout, const char* algorithm, DTyp
   request.backends = {{"", "threads"}};
   request.algorithms = {{"", algorithm}};
   return request;
+}
+
+inline std::string difference_of_steps(const RankPlan& plan, const RankPlan& seen, bool messages_stay, bool knows_routing) {
+  if (const std::string sent = difference(plan.axes, seen.axes, knows_routing); !sent.empty()) return sent;
+  for (std::size_t c = 0; c < categories; ++c) {
+    if (plan.held[c] != seen.held[c])
+      return fmt::format("{}: planned to hold {} bytes after the step, held {}", category_names[c], plan.held[c],
+                         seen.held[c]);
+    const bool more = messages_stay && c == static_cast<std::size_t>(Category::activations);
+    if (more ? seen.peak[c] < plan.peak[c] : seen.peak[c] != plan.peak[c])
+      return fmt::format("{}: planned a peak of {} bytes, measured {}", category_names[c], plan.peak[c], seen.peak[c]);
+  }
+  return "";
 }
 
 }  // namespace chorale::test
