@@ -80,6 +80,10 @@ struct Seen {
     const auto cut = [=](auto& all) { all.erase(all.begin(), all.begin() + first_steps); };
     cut(steps), cut(prints), cut(choices);
   }
+  void keep(int first_steps) {
+    const auto count = static_cast<std::size_t>(first_steps);
+    steps.resize(count), prints.resize(count), choices.resize(count);
+  }
 };
 
 // A rank that trains.

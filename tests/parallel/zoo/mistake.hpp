@@ -1,0 +1,99 @@
+// The bug zoo: mistakes that training frameworks have shipped. Each is put into a run through the interfaces that strategies
+// use, where it would really occur: a gradient reducer, a shard boundary, an attention scheme, the samples, the optimizer's
+// states, or a resumed run. A mistake is one row of a table; each table is one file:
+//
+//   gradients.cpp   sums of gradients                             samples.cpp   the order of samples, dropout masks
+//   norms.cpp       the norm of gradients, and clipping           tokens.cpp    ranks that divide sequences
+//   weights.cpp     shards, optimizer states, resumed runs        experts.cpp   ranks that divide experts
+//   layers.cpp      ranks that divide layers
+//
+// zoo_test.cpp shows every mistake to every detector (detectors.hpp).
+#pragma once
+#include <span>
+
+#include "layers/wrapping.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale::zoo {
+
+using test::Run;
+
+struct Mistake {
+  const char* about;
+  std::vector<const char*> layouts;  // docs/bug_zoo.md is about the first of them
+  const char* proof;                 // part of what the proof says, on all layouts
+  // Options of the right run and of the mistaken one.
+  void (*setting)(TrainingOptions&) = [](TrainingOptions&) {};
+  // The mistake: in the options of one rank, or in its run before the first step.
+  void (*change)(TrainingOptions&, const Mesh&) = [](TrainingOptions&, const Mesh&) {};
+  void (*make)(Run&) = [](Run&) {};
+};
+
+// The smallest model that the layouts of the zoo can divide.
+inline ModelShape tiny_shape() {
+  ModelShape shape = test::small_shape();
+  shape.layers = 3, shape.width = 24, shape.ffn = 48;
+  return shape;
+}
+
+std::vector<Mistake> mistakes_in_gradients(), mistakes_in_norms(), mistakes_in_weights(), mistakes_in_layers(),
+    mistakes_in_samples(), mistakes_in_tokens(), mistakes_in_experts();
+
+// Wraps the gradient reducer of a run. A mistake overrides one or more of the reducer's functions.
+struct Before : Reducer {
+  explicit Before(Run& to) : run(to), inner(std::move(to.training.reducer())) {}
+  void begin(std::int64_t micro_batches) override { inner->begin(micro_batches); }
+  void ready(const Parameter& p) override { inner->ready(p); }
+  void finish() override { inner->finish(); }
+  void publish() override { inner->publish(); }
+
+  Run& run;
+  std::unique_ptr<Reducer> inner;
+};
+
+template <class Mistaken>
+void reduce_by(Run& run) {
+  run.training.reducer() = std::make_unique<Mistaken>(run);
+}
+
+// The model, each of its blocks wrapped.
+template <class Wrapped>
+Model with_blocks_in(const ModelShape& shape, Remake remake, const Mesh& mesh) {
+  Model model = build_gpt(shape, remake, share_of_width(mesh), share_of_experts(mesh));
+  auto& layers = model.layers.layers();
+  for (std::size_t i = 1; i + 2 < layers.size(); ++i) layers[i] = std::make_unique<Wrapped>(std::move(layers[i]));
+  return model;
+}
+
+template <class Wrapped>
+void wrap_blocks(TrainingOptions& options, const Mesh&) {
+  options.build = with_blocks_in<Wrapped>;
+}
+
+// Full recomputation that counts the choices of experts in the repeated forward pass, too. Other mistakes change the context
+// of that pass.
+struct Recomputation : WrappingLayer {
+  using WrappingLayer::WrappingLayer;
+  virtual void again(Context&) const {}
+  Tensor forward(const Tensor& x, Context& context) override {
+    if (context.tape) context.tape->keep(x);
+    Tape* const tape = std::exchange(context.tape, nullptr);
+    const Tensor y = inner_->forward(x, context);
+    context.tape = tape;
+    return y;
+  }
+  Tensor backward(const Tensor& dy, Context& context) override {
+    const Tensor x = context.tape->take();
+    Tape kept;
+    Context changed = context;
+    changed.tape = &kept;
+    again(changed);
+    inner_->forward(x, changed);
+    return inner_->backward(dy, changed);
+  }
+  Keeps keeps(std::int64_t rows, const Context& context) const override {
+    return {.input = inner_->keeps(rows, context).input};
+  }
+};
+
+}  // namespace chorale::zoo
