@@ -61,7 +61,7 @@ class BenchCommand final : public Command {
                   "write a record for each machine");
     if (fs::exists(out_))
       usage_error("the record exists already", out_, "nothing is overwritten: name another file, or remove this one");
-    require_writable(folder_of_out());
+    require_writable_file(out_, "--out");
   }
 
   bool starts_ranks() const override { return launches_.wanted(); }

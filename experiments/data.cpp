@@ -17,6 +17,7 @@
 #include "src/data/bpe.hpp"
 #include "src/data/synthetic.hpp"
 #include "src/data/token_file.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale {
 namespace {
@@ -62,6 +63,7 @@ class Data final : public Command {
     std::error_code missing;
     if (std::filesystem::equivalent(out_, words_[1], missing))
       usage_error("the result would overwrite its source", out_, "name another file with --out");
+    require_writable_file(out_, "--out", false);
   }
 
   int run(Session& session) override {

@@ -7,6 +7,7 @@
 #include "experiments/command.hpp"
 #include "experiments/kept_tokenizer.hpp"
 #include "parallel/state/stored_weights.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale {
 namespace {
@@ -27,6 +28,7 @@ class Export final : public Command {
                   program() + " export --load runs/latest --out model");
     if (std::filesystem::exists(out_) && !(std::filesystem::is_directory(out_) && std::filesystem::is_empty(out_)))
       usage_error("the folder to export to already exists", out_, "name another with --out, or remove it first");
+    require_writable(out_, "--out");
   }
 
   int run(Session& session) override {

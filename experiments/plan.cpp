@@ -116,6 +116,7 @@ class PlanCommand final : public Command {
 
   void check(const Launch&) override {
     if (!table_.table.empty()) return;
+    Documents::named(flags_.document_mask().documents);
     if (!machine_.empty()) system_ = machine_named(machine_).system;
     offload_.compute_on_device(system_.has_value());
     if (system_ && hosts_.given()) refuse_hosts(machine_, *system_);

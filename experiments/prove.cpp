@@ -71,6 +71,7 @@ class Prove final : public Command {
 
   void check(const Launch& launch) override {
     require_writable(run_dir_);
+    Documents::named(flags_.document_mask().documents);
     device_.check();
     signals_.emplace();
     const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),

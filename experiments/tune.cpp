@@ -21,6 +21,7 @@
 #include "src/base/host.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale {
 namespace {
@@ -54,6 +55,7 @@ class Tune final : public Command {
     if (calibrate_ && asked_.machine_file().empty())
       usage_error("there is no folder for the machine file", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --machine FILE");
+    require_writable_file(calibrate_ ? asked_.machine_file() : asked_.tuning_file(), calibrate_ ? "--machine" : "--tuning");
     if (calibrate_) choose_sizes();
     signals_.emplace();
   }

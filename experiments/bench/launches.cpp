@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -159,8 +160,9 @@ void Launches::check(const Launch& launch, const std::string& out) {
   if (!launch.launcher.empty())
     usage_error("--launches starts the ranks itself", fmt::format("{} started this process", launch.launcher),
                 fmt::format("start it alone: {} bench … --ranks-per-launch {} --launches {}", program(), ranks_, launches_));
-  if (!against_.empty() && !fs::exists(against_))
-    usage_error("no such program", "--against " + against_, "name another chorale: --against ../before/build/chorale");
+  if (!against_.empty() && (!fs::is_regular_file(against_) || access(against_.c_str(), X_OK) != 0))
+    usage_error("no such program", fmt::format("--against {} is not a file that can be executed", against_),
+                "name another chorale: --against ../before/build/chorale");
   if (!against_.empty() && out.empty())
     usage_error("--against needs --out", "it writes two records",
                 "add --out new.h5; the second record is then new.against.h5");

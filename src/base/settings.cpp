@@ -87,6 +87,10 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
   for (const auto& [option, cli] : parsed) {
     if (cli->count() == 0) continue;
     const auto& all = cli->results();
+    if (option->positional)
+      for (const std::string& word : all)
+        if (word.find('\n') != std::string::npos)
+          usage_error("a word contains a line break", fmt::format("{} (command line)", word), "rename the file");
     const std::string text = option->positional ? join(all, "\n") : option->is_list ? join(all, ",") : all.back();
     settings.push_back({option->name, text, "command line", Source::command_line});
   }
@@ -126,6 +130,7 @@ Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
+  require_usable_paths(options, settings);
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
     if (one && other && !one->text.empty() && !other->text.empty())

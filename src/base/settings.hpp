@@ -40,6 +40,10 @@ std::size_t line_at(const std::string& text, std::size_t position);  // from 1
 // a usage error if there is no such preset, or if the file is wrong.
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
 
+// Throws a usage error if a path among the settings cannot be used: it is empty on the command line, a loop of links, too
+// long, or not readable. That nothing lies there is no error here.
+void require_usable_paths(const Options& options, const std::vector<Setting>& settings);
+
 // Applies `settings`, lowest precedence first. The preset and other programs' files that they name are applied before them.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign = {});

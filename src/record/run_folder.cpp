@@ -14,22 +14,42 @@
 namespace chorale {
 namespace fs = std::filesystem;
 
-void require_writable(const fs::path& parent) {
+namespace {
+
+// Why no file can be made in `folder`, or in a new folder of this name. Probes the nearest folder above that exists.
+std::error_code why_not_writable(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(parent, error);
-  if (!error) {
-    std::string probe = (parent / ".probe-XXXXXX").string();
-    if (mkdtemp(probe.data()))
-      fs::remove(probe, error);
-    else
-      error.assign(errno, std::generic_category());
-  }
+  fs::path there = fs::absolute(folder);
+  for (; !fs::exists(there, error) && !error && there.has_relative_path(); there = there.parent_path()) continue;
+  if (error) return error;
+  if (!fs::is_directory(there, error)) return error ? error : std::make_error_code(std::errc::not_a_directory);
+  std::string probe = (there / ".probe-XXXXXX").string();
+  if (!mkdtemp(probe.data())) return {errno, std::generic_category()};
+  fs::remove(probe, error);
+  return error;
+}
+
+}  // namespace
+
+void require_writable(const fs::path& folder, const std::string& option) {
+  if (const std::error_code error = why_not_writable(folder))
+    usage_error("the folder cannot be written", fmt::format("{}: {}", folder.string(), error.message()),
+                fmt::format("choose another with {}, or fix its permissions", option));
+}
+
+void require_writable_file(const fs::path& file, const std::string& option, bool makes_folders) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  std::error_code error = why_not_writable(folder);
+  if (!error && !makes_folders && !fs::exists(folder, error)) error.assign(ENOENT, std::generic_category());
+  if (std::error_code none; !error && fs::is_directory(file, none)) error = std::make_error_code(std::errc::is_a_directory);
   if (error)
-    usage_error("the run folder cannot be written", fmt::format("{}: {}", parent.string(), error.message()),
-                "choose another with --run-dir, or fix its permissions");
+    usage_error("the file cannot be written", fmt::format("{}: {}", file.string(), error.message()),
+                fmt::format("name another with {}, or fix the permissions of its folder", option));
 }
 
 fs::path make_run_folder(const fs::path& parent, const std::string& command, const Clock& clock) {
+  std::error_code trouble;  // if the folder cannot be created, neither can a folder in it
+  fs::create_directories(parent, trouble);
   const std::string time = replace_all(iso_time(clock.wall_seconds()).substr(0, 19), ':', '-');
   std::random_device entropy;
   for (int attempt = 0; attempt < 100; ++attempt) {

@@ -10,9 +10,13 @@
 
 namespace chorale {
 
-// Creates `parent` if needed. Throws a usage error, before any rank starts work, if no run can be stored there.
-void require_writable(const std::filesystem::path& parent);
+// Throws a usage error, before any rank starts work, if no file can be made in this folder, or if it does not exist and
+// cannot be made. Leaves nothing behind. `option` names the folder.
+void require_writable(const std::filesystem::path& folder, const std::string& option = "--run-dir");
+// The same for a file that the program will make. `makes_folders`: the program also makes the folders above it.
+void require_writable_file(const std::filesystem::path& file, const std::string& option, bool makes_folders = true);
 
+// Creates the folder, and `parent` if needed.
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
 // Creates a folder with a given name, for a run of a suite. An existing folder, from an unfinished run, is moved aside.

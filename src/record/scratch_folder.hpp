@@ -1,5 +1,5 @@
 // A hidden folder for a file under construction, beside its final place, so that readers only see the complete file. The
-// destructor removes the folder with all its contents.
+// constructor creates the parent too. The destructor removes the folder with all its contents.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,6 +11,8 @@ namespace chorale {
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::filesystem::path& parent) {
+    std::error_code trouble;  // mkdtemp fails too
+    std::filesystem::create_directories(parent, trouble);
     std::string name = (parent / ".chorale-XXXXXX").string();
     if (!mkdtemp(name.data()))
       throw Error(Exit::runtime, "a temporary folder cannot be created", name, "choose another place for the record");

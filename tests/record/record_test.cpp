@@ -257,6 +257,7 @@ TEST_CASE("run folders are never overwritten, and `latest` is the newest") {
   const TemporaryFolder folder;
   const fs::path parent = folder / "deep" / "er";
   require_writable(parent);
+  CHECK_FALSE(fs::exists(folder / "deep"));
   VirtualClock clock;  // always the same second
   std::vector<fs::path> folders;
   for (int i = 0; i < 5; ++i) folders.push_back(make_run_folder(parent, "train", clock));

@@ -1,0 +1,48 @@
+// Checks the settings that name files and folders, before anything reads them: an option whose placeholder in the help says
+// FILE, DIR or PROGRAM. Commands then check what only they know: whether a file must exist, and what it must contain.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+bool takes_path(const Option& option) {
+  for (const char* word : {"FILE", "DIR", "PROGRAM"})
+    if (option.metavar.find(word) != std::string::npos) return true;
+  return false;
+}
+
+// Why nothing at this path can be used, or "". A path where nothing lies may be that of a new file.
+std::string flaw_of(const std::string& path) {
+  struct stat status {};
+  const bool found = stat(path.c_str(), &status) == 0;
+  if (found && access(path.c_str(), S_ISDIR(status.st_mode) ? X_OK : R_OK) == 0) return "";
+  return !found && (errno == ENOENT || errno == ENOTDIR) ? "" : std::strerror(errno);
+}
+
+}  // namespace
+
+void require_usable_paths(const Options& options, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    const Option* const option = options.find(setting.key);
+    if (!option || !takes_path(*option)) continue;
+    const std::string fix = fmt::format("check the path given to {}", option->name);
+    if (setting.text.empty() && setting.source == Source::command_line)
+      usage_error(fmt::format("the path given to {} is empty", option->name),
+                  fmt::format("{} = \"\" ({})", option->name, setting.origin), "name a path, or leave the option out");
+    const char separator = option->positional ? '\n' : ',';
+    for (const std::string& path : option->is_list ? split(setting.text, separator) : std::vector{setting.text})
+      if (const std::string flaw = flaw_of(path); !flaw.empty())
+        usage_error("the path cannot be used", fmt::format("{}: {} ({})", path, flaw, setting.origin), fix);
+  }
+}
+
+}  // namespace chorale
