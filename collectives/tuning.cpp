@@ -71,8 +71,9 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
   TuningTable table;
   try {
     const Json all = Json::parse(text);
-    if (all.at("schema") != schema || all.at("version") != table_version)
-      throw std::runtime_error("unknown schema or version");
+    if (all.at("schema") != schema) throw std::runtime_error("it has another schema");
+    if (const int found = all.at("version"); found != table_version)
+      throw std::runtime_error(fmt::format("its version is {}; this program reads version {}", found, table_version));
     table.machine = all.at("machine");
     for (const Json& line : all.at("choices")) table.choices.push_back(choice_of(line));
   } catch (const std::exception& error) {

@@ -110,7 +110,8 @@ Machine parse_machine(const std::string& text, const std::string& file) {
                              all.contains("accelerator") ? "correct the line (docs/machines.md)" : how_to_mend};
   TomlFields top(all, "", described);
   if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
-  top.number("version", version, version);
+  if (const std::int64_t found = top.integer("version", 1, most_count); found != version)
+    top.refuse("version", top.find("version"), fmt::format("is {}, but this program reads version {}", found, version));
   Machine machine{.signature = top.text("machine"), .system = system_of(top)};
   machine.cores =
       static_cast<int>(machine.system ? top.number("cores", 1, most_count, 1) : top.number("cores", 1, most_count));

@@ -27,8 +27,13 @@ StoredTokens open_llm_c(const fs::path& path) {
   std::array<std::int32_t, 3> header{};
   std::memcpy(header.data(), file.bytes().data(), std::min<std::size_t>(sizeof header, file.bytes().size()));
   const auto [magic, version, count] = header;
-  const bool narrow = magic == magic_u16 && version == version_u16;
-  if (bytes < header_bytes || !(narrow || (magic == magic_u32 && version == version_u32)))
+  const bool narrow = magic == magic_u16, wide = magic == magic_u32;
+  if (const std::int32_t known = narrow ? version_u16 : version_u32;
+      bytes >= header_bytes && (narrow || wide) && version != known)
+    usage_error("the token file has another version",
+                fmt::format("{}: its version is {}; this program reads version {}", path.string(), version, known),
+                "make it again with: chorale data tokenize TEXT --out FILE.bin");
+  if (bytes < header_bytes || !(narrow || wide))
     usage_error(fmt::format("{} is not a token file", path.string()),
                 fmt::format("{} bytes, starting with {} and {} instead of {} and {} (or {} and {})", bytes, magic, version,
                             magic_u16, version_u16, magic_u32, version_u32),

@@ -6,6 +6,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -27,7 +28,8 @@ GuardWords read_dumps(const std::filesystem::path& run) {
     try {
       words = guard_words_in(contents_of(entry.path()).value_or(""));
     } catch (const Error& error) {
-      usage_error("a flight recorder cannot be read", fmt::format("{}: {}", entry.path().string(), error.what()),
+      usage_error("a flight recorder cannot be read",
+                  fmt::format("{}: {}", entry.path().string(), on_one_line(error.what())),
                   "remove this file: those of other hosts may be good");
     }
     if (words.ranks.size() >= found.ranks.size()) std::swap(words, found);

@@ -1,5 +1,7 @@
 #include "src/base/guard/guard_words.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -110,7 +112,7 @@ SeenRank rank_in(const Json& json) {
 }  // namespace
 
 std::string to_text(const GuardWords& words, int indent) {
-  Json json{{"host", words.host}};
+  Json json{{"version", guard_words_version}, {"host", words.host}};
   if (words.look) json["look"] = json_of(*words.look);
   if (words.asks) json["asks"] = true;
   if (words.judges) json["judges"] = true;
@@ -121,6 +123,10 @@ std::string to_text(const GuardWords& words, int indent) {
 
 GuardWords guard_words_in(const std::string& text) try {
   const Json json = Json::parse(text);
+  if (const int found = json.value("version", 1); found > guard_words_version)
+    throw Error(Exit::usage, "these are the words of a newer guard",
+                fmt::format("its version is {}; this program reads up to {}", found, guard_words_version),
+                "read them with the program that wrote them, or a newer one");
   GuardWords words{json.at("host")};
   if (json.contains("look")) words.look = look_in(json["look"]);
   words.asks = json.value("asks", false);

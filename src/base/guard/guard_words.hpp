@@ -1,4 +1,4 @@
-// The messages between guards, and the contents of a dump: JSON with any of these members.
+// The messages between guards, and the contents of a dump: JSON with "version" and any of these members.
 //
 //   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do; with "judges" from rank 0's
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
@@ -13,6 +13,8 @@
 #include "src/base/guard/look.hpp"
 
 namespace chorale {
+
+inline constexpr int guard_words_version = 1;  // a text without one has version 1
 
 struct GuardWords {
   std::string host;

@@ -1,0 +1,30 @@
+// Loads the checkpoint in TEST_FOLDER/golden on several layouts, and saves it again from each. golden_test.py wrote that
+// checkpoint, and compares the copies with it.
+#include "parallel/state/resume.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale::test {
+
+TEST_CASE("load a golden checkpoint on several layouts and save it again", "[.golden-loader]") {
+  const std::filesystem::path folder = needed("TEST_FOLDER");
+  for (const char* word : {"dp1", "dp2.tp2.z1", "dp1.tp2.pp2", "dp4.z3", "dp3.z2", "dp2.rep2.z3", "dp1.pp2.v2"}) {
+    const Layout layout = parse_layout(word, 0);
+    const std::string trouble = on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+      Log log({.level = "off"});
+      const Checkpoint golden = Checkpoint::open(folder / "golden", log, peers_of(mesh));
+      TrainingOptions options = options_for("fast", layout);
+      options.shape = golden.metadata().model;
+      options.seed = golden.metadata().seed;
+      Run run(options, std::move(mesh), memory);
+      resume(run.training, golden);
+      save_checkpoint(folder / word, metadata_of(run.training, "config"), state_to_save(run.training),
+                      peers_of(run.training.mesh()));
+      return std::string();
+    });
+    INFO(word);
+    CHECK(trouble == "");
+  }
+}
+
+}  // namespace chorale::test
