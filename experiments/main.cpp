@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -139,6 +140,7 @@ int refuse(const Launch& launch, const Error& error) {
 }
 
 int guarded(const std::vector<std::string>& words) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE then fails, and the error names the file
   const Launch launch = read_launch(process_environment());
   std::optional<mpi::Runtime> runtime;
   try {

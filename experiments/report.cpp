@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "experiments/advice.hpp"
@@ -19,6 +18,7 @@
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -142,9 +142,9 @@ class Report final : public Command {
     const fs::path beside = fs::path(files_.front()).parent_path() / "report.html";
     const fs::path page = page_.empty() ? beside : fs::path(page_);
     const std::string html = report::page_of(report::read_records(files_, warm_up_));
-    std::ofstream out(page, std::ios::binary);
-    out << html << std::flush;
-    if (!out) usage_error("cannot write the page", page.string(), "name a page in a writable folder: --html out.html");
+    if (const std::string why_not = replace_file(page, html); !why_not.empty())
+      usage_error("cannot write the page", fmt::format("{}: {}", page.string(), why_not),
+                  "name a page in a writable folder: --html out.html");
     fmt::print("{}\n", page.string());
     return 0;
   }

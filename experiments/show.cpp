@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <initializer_list>
 
 #include "collectives/analysis/drawing.hpp"
@@ -18,6 +18,7 @@
 #include "experiments/show.hpp"
 #include "experiments/show_pipeline.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -136,12 +137,10 @@ class Show final : public Command {
   }
 
   void write_svg() const {
-    std::ofstream file(svg_, std::ios::binary);
-    file << diagram();
-    file.close();
-    if (!file)
-      usage_error("cannot write the picture", fmt::format("{}: {}", svg_, std::strerror(errno)),
-                  "name a file that can be written");
+    const bool has_folder = std::filesystem::is_directory(std::filesystem::absolute(svg_).parent_path());
+    const std::string why_not = has_folder ? replace_file(svg_, diagram()) : std::strerror(ENOENT);
+    if (!why_not.empty())
+      usage_error("cannot write the picture", fmt::format("{}: {}", svg_, why_not), "name a file that can be written");
   }
 
   const Options* options_ = nullptr;

@@ -74,6 +74,26 @@ class Kills(unittest.TestCase):
                 else:
                     self.assertEqual(said, [])
 
+    def test_a_disk_that_refuses_is_no_success(self):
+        """POINTS random calls fail with each error, and so do all later calls of that kind. What was acknowledged stays."""
+        if subprocess.run(["strace", "-qq", "-f", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+            self.skipTest("strace may not trace here")
+        choose = random.Random(int(os.environ.get("SEED", "1")))
+        for error, reason in (("ENOSPC", "No space left on device"), ("EIO", "Input/output error"),
+                              ("EFBIG", "File too large"), ("EDQUOT", "Disk quota exceeded")):
+            for _ in range(int(os.environ.get("POINTS", "1"))):
+                call = choose.choice(("pwrite64", "fsync", "rename", "link", "ftruncate"))
+                k = choose.randint(1, 40)
+                with self.subTest(error=error, call=call, k=k), tempfile.TemporaryDirectory() as folder:
+                    done = start(["strace", "-qq", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                                  f"inject={call}:error={error}:when={k}+", tests_run, "[endless-record]"],
+                                 TEST_FOLDER=folder)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertRegex(" ".join(done.stdout.split()), rf"{folder}/\S*: {reason}")
+                    said = re.findall(r"^acknowledged (\d+)", done.stdout, re.M)
+                    if said:
+                        self.check_rows(f"{folder}/run.h5", int(said[-1]))
+
     def test_a_polite_signal_finishes_the_record(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             with self.subTest(signal=number), tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,9 @@
 """If the writer of a checkpoint is killed at any of its system calls, or a call fails, either the complete old or the
 complete new set of files loads."""
 import os
+import random
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -9,6 +11,8 @@ import unittest
 from programs import start, tests_run
 
 calls = "mkdir,write,fsync,rename,symlink,unlink,unlinkat,rmdir"
+errors = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EFBIG": "File too large",
+          "EDQUOT": "Disk quota exceeded", "EACCES": "Permission denied"}
 steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the earlier checkpoint of step 30
 
 
@@ -58,12 +62,16 @@ class Interruptions(unittest.TestCase):
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
-        for call, error, said in (("write", "ENOSPC", "No space left on device"), ("fsync", "EIO", "Input/output error"),
-                                  ("rename", "EDQUOT", "Disk quota exceeded"), ("mkdir", "EACCES", "Permission denied")):
-            for k in (1, 2, 3, 5):
-                done = self.write(f"{call}-{k}", f"{call}:error={error}:when={k}+")
-                with self.subTest(call=call, k=k):
-                    self.assertNotEqual(done.returncode, 0)
+        """POINTS random calls of a save fail with each error, as do all later calls of that kind. SEED chooses others."""
+        choose = random.Random(int(os.environ.get("SEED", "1")))
+        for error, said in errors.items():
+            for point in range(int(os.environ.get("POINTS", "4"))):
+                name, done, most = f"{error}-{point}", None, 32
+                while done is None or done.returncode == 0:  # there was no k-th call
+                    call, k = choose.choice(("write", "fsync", "rename", "mkdir", "symlink")), choose.randint(1, most)
+                    shutil.rmtree(f"{self.folder.name}/{name}", ignore_errors=True)
+                    done, most = self.write(name, f"{call}:error={error}:when={k}+"), most - 1
+                with self.subTest(error=error, call=call, k=k):
                     self.assertLess(len(saved(done.stdout)), len(steps))
                     if call != "write":  # a failing write also suppresses the error message
                         self.assertRegex(" ".join(done.stdout.split()), rf"{self.folder.name}\S*: {said}")
