@@ -1,0 +1,120 @@
+"""A resumed run is the uninterrupted run, bit for bit: checkpoints, and the rows of the records.
+
+   straight    steps 1 ................ N
+   first       steps 1 .. k, then it ends
+   resumed              loads k .. N            the same layout, or with exact numerics another one
+
+RESUMES random trials; SEED chooses others. A trial takes a strategy of the list below, in random order, so 20 trials or more
+cover all of them, with random numerics, recomputation, documents and k.
+"""
+import math
+import os
+import random
+import tempfile
+import unittest
+
+import h5py
+
+from checkpoint_files import read_checkpoint
+from programs import chorale, launch, start
+
+last = 6
+model = ["--num-layers", "4", "--hidden-size", "32", "--num-attention-heads", "4", "--seq-length", "16", "--vocab-size",
+         "64", "--global-batch-size", "8", "--micro-batch-size", "1", "--dropout", "0.1", "--threads", "1",
+         "--eval-samples", "4", "--eval-interval", "1", "--lr-warmup-iters", "2", "--lr-decay-iters", str(last),
+         "--lr-decay-style", "cosine"]
+experts = ["--num-experts", "4", "--moe-aux-loss-coeff", "0.01"]
+scaled = ["--dtype", "f16", "--loss-scale-window", "2", "--hysteresis", "1", "--initial-loss-scale", "1e6"]
+
+# (layout, other options, another layout that resumes it). f32 runs are exact or fast; a run with a dtype is fast.
+strategies = [
+    ("dp1", [], "dp2.tp2"),
+    ("dp4", [], "dp2.z3"),
+    ("tp4", [], "dp4.z1"),
+    ("tp2.sp.dp2", [], "pp2"),
+    ("dp4.z1", [], "tp2.pp2"),
+    ("dp4.z2", [], "dp2.z2"),
+    ("dp4.z3", [], "tp4"),
+    ("dp2.pp2.v2.interleaved", [], "dp1"),
+    ("pp4.zb-h1", [], "dp2.pp2.z2"),
+    ("pp2.v2.v-min", [], "dp4.z3"),
+    ("dp2.ep2", experts, "dp4.ep4.z3"),
+    ("dp2.cp2.z1", ["--context-scheme", "ring", "--context-cut", "zigzag"], ""),  # its sums are not exact
+    ("cp4", ["--context-scheme", "ulysses"], "dp2.z3"),
+    ("dp2.rep2.z3", [], "dp1.z3"),
+    ("dp4.z3.hpz", ["--hpz", "2"], "dp2.rep2.z3"),
+    ("dp2.z3", ["--place", "parameters=file,gradients=file,optimizer=file", "--offload-folder", "{folder}"], "tp2"),
+    ("dp2.z1", ["--place", "optimizer=file", "--offload-folder", "{folder}", "--update", "delayed"], ""),
+    ("dp2.z2", ["--place", "optimizer=file", "--offload-folder", "{folder}", "--update", "speculative"], "dp1"),
+    ("dp2.tp2.z1.sp", ["--dtype", "bf16"], ""),
+    ("dp2.pp2", ["--dtype", "bf16", "--no-master-weights"], ""),
+    ("dp3.z3", [*scaled, "--global-batch-size", "6"], ""),
+    ("dp2.tp2.pp2.z2", scaled, ""),
+]
+
+
+def ranks_of(layout):
+    """`dp2.tp2.z1` has 4."""
+    parts = [part for part in layout.split(".") if part[:2] in ("dp", "tp", "pp", "cp") or part.startswith("rep")]
+    return math.prod(int(part.lstrip("dprteco")) for part in parts)
+
+
+def train(layout, words, folder, *more):
+    words = [word.format(folder=folder) for word in words]
+    result = start([*launch, "-n", str(ranks_of(layout)), chorale, "train", *model, "--layout", layout, *words,
+                    "--run-dir", f"{folder}/runs", *more])
+    assert result.returncode == 0, f"{layout} {words} {more}\n{result.stderr}"
+    return os.path.realpath(f"{folder}/runs/latest")
+
+
+def rows(run, after):
+    """The rows of the record that a run repeats bit for bit, after this step."""
+    found = {}
+    with h5py.File(f"{run}/run.h5") as file:
+        for table in ("train", "eval"):
+            steps = file[f"{table}/step"][:]
+            for column in ("loss", "grad_norm", "lr", "loss_scale", "skipped", "tokens", "dropped_share"):
+                if column in file[table]:
+                    found[table, column] = [value.tobytes() for value in file[table][column][:][steps > after]]
+            found[table, "step"] = list(steps[steps > after])
+    return found
+
+
+class Resumes(unittest.TestCase):
+    def same(self, straight, resumed, after):
+        self.assertEqual(rows(resumed, after), rows(straight, after))
+        self.assertEqual(rows(resumed, 0)["train", "step"], list(range(after + 1, last + 1)))
+        theirs, ours = (read_checkpoint(f"{run}/checkpoints/step-{last}") for run in (straight, resumed))
+        for fact in ("step", "cursor", "seed", "loss_scale", "good_steps", "patience", "updates", "model"):
+            self.assertEqual(ours[0][fact], theirs[0][fact], fact)
+        self.assertEqual(ours[1].keys(), theirs[1].keys())
+        for name, tensor in theirs[1].items():
+            self.assertEqual(ours[1][name], tensor, name)
+
+    def trial(self, layout, words, other, choose):
+        exact = "--dtype" not in words and (other != "" and choose.random() < 0.6)
+        target = other if exact and choose.random() < 0.7 else layout
+        words = [*words, "--numerics", "exact" if exact else "fast", "--recompute", choose.choice(("none", "full")),
+                 "--document-mask", choose.choice(("none", "random:5"))]
+        k = choose.randrange(1, last)
+        name = f"{layout} to {target} at step {k}: {' '.join(words)}"
+        with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+            straight = train(layout, words, folder, "--train-iters", str(last))
+            first = train(layout, words, folder, "--train-iters", str(k))
+            if target != layout:  # the model's options stay, those of the layout do not
+                words = [word for i, word in enumerate(words) if not {words[i], words[i - 1]} &
+                         {"--place", "--offload-folder", "--hpz", "--context-scheme", "--context-cut", "--update"}]
+            resumed = train(target, words, folder, "--train-iters", str(last), "--load", first)
+            self.same(straight, resumed, k)
+
+    def test_a_resumed_run_is_the_uninterrupted_run(self):
+        choose = random.Random(int(os.environ.get("SEED", "1")))
+        left = int(os.environ.get("RESUMES", "2"))
+        while left > 0:
+            for strategy in choose.sample(strategies, min(left, len(strategies))):
+                self.trial(*strategy, choose)
+                left -= 1
+
+
+if __name__ == "__main__":
+    unittest.main()
