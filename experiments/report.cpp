@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 
@@ -142,7 +144,9 @@ class Report final : public Command {
     const fs::path beside = fs::path(files_.front()).parent_path() / "report.html";
     const fs::path page = page_.empty() ? beside : fs::path(page_);
     const std::string html = report::page_of(report::read_records(files_, warm_up_));
-    if (const std::string why_not = replace_file(page, html); !why_not.empty())
+    const bool has_folder = fs::is_directory(fs::absolute(page).parent_path());
+    const std::string why_not = has_folder ? replace_file(page, html) : std::strerror(ENOENT);
+    if (!why_not.empty())
       usage_error("cannot write the page", fmt::format("{}: {}", page.string(), why_not),
                   "name a page in a writable folder: --html out.html");
     fmt::print("{}\n", page.string());
