@@ -53,6 +53,10 @@ std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_
 // `log_level`, and writes the values of the options there. So a copy of `options` must not outlive this object.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
+  // Sets the options from all sources, and calls the command's check. `known`: the options of all commands. A path that the
+  // system refuses, such as one with too long a name, is a usage error.
+  void take(const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
+            const std::vector<std::string>& known, const Launch& launch);
   std::unique_ptr<Command> command;
   std::string log_level = "info";
   Options options;

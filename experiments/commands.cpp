@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "experiments/advice.hpp"
 #include "experiments/command.hpp"
@@ -93,6 +94,15 @@ DeclaredCommand::DeclaredCommand(const CommandRow& row) : command(row.make()), o
   options.section("every command");
   options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
   options.add("config", "read options from a TOML or JSON file").words("FILE");
+}
+
+void DeclaredCommand::take(const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
+                           const std::vector<std::string>& known, const Launch& launch) try {
+  resolve(options, arguments, variables, known, command->presets(), command->foreign());
+  command->check(launch);
+} catch (const std::filesystem::filesystem_error& error) {
+  usage_error("a path cannot be used", fmt::format("{}: {}", error.path1().string(), error.code().message()),
+              "check the paths among the options");
 }
 
 }  // namespace chorale

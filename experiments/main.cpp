@@ -94,11 +94,10 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   if (row.needs_ranks) let_waiting_threads_sleep(words);
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
-  resolve(declared.options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
   if (!row.needs_ranks && launch.size > 1)
     usage_error(fmt::format("{} runs as one process", row.name),
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
-  command->check(launch);
+  declared.take(arguments, variables, names_of_all_commands(), launch);
 
   SystemClock clock;
   if (row.needs_ranks && !command->starts_ranks()) {

@@ -249,6 +249,9 @@ Foreign read_ds_config(const std::filesystem::path& file) {
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), error.what()),
                 "a DeepSpeed configuration is one object: {\"key\": value, …}");
+  } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
+    usage_error("the config file has a number that is too large", fmt::format("{}: {}", file.string(), error.what()),
+                "a DeepSpeed configuration is one object: {\"key\": value, …}");
   }
 }
 

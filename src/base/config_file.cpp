@@ -26,6 +26,8 @@ namespace {
 
 }  // namespace
 
+void refuse_toml() { throw toml::parse_error("a name or a bracket is not complete", toml::source_region{}); }
+
 std::string setting_text(const toml::node& node, const std::string& key, const std::string& origin) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
@@ -89,6 +91,9 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", name, line_at(text, std::min(error.byte, text.size())), error.what()),
+                "a config file is one flat object: {\"key\": value, …}");
+  } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
+    usage_error("the config file has a number that is too large", fmt::format("{}: {}", name, error.what()),
                 "a config file is one flat object: {\"key\": value, …}");
   }
   return settings;
