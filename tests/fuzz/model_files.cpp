@@ -1,0 +1,99 @@
+// Weights and checkpoints.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "parallel/state/manifest.hpp"
+#include "src/base/crc32c.hpp"
+#include "src/record/safetensors.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/parallel/state/hugging_face_shapes.hpp"
+#include "tests/parallel/state/saved_state.hpp"
+
+namespace chorale::test {
+
+namespace {
+
+const std::filesystem::path set = "checkpoint/step-1", manifest = set / "manifest.json", shard = file_of(set, 0);
+const std::filesystem::path model = "model", config = model / "config.json", weights = model / "model.safetensors";
+
+// Saves a set once in the life of the process; later calls only put its files back.
+void restore_set() {
+  static const std::string text = [] {
+    std::filesystem::remove_all("checkpoint");
+    save_step("checkpoint", 1);
+    return bytes_in(manifest);
+  }();
+  static const std::string data = bytes_in(shard);
+  std::filesystem::create_directories(set);  // a child process works in another folder
+  put_bytes(manifest, text), put_bytes(shard, data);
+}
+
+void restore_model() {
+  static const std::string text = [] {
+    Host host;
+    std::filesystem::remove_all(model);
+    export_folder(model, small_dense("gpt2"), distinct(small_dense("gpt2"), DType::bf16, host.allocator), DType::bf16);
+    return bytes_in(config);
+  }();
+  static const std::string data = bytes_in(weights);
+  std::filesystem::create_directories(model);
+  put_bytes(config, text), put_bytes(weights, data);
+}
+
+// What a manifest states between its checksum and the last brace.
+std::string body_of(const std::string& text) { return text.substr(32, text.size() - 34); }
+
+}  // namespace
+
+void fuzz_safetensors(std::string_view input) {
+  put_bytes("weights.safetensors", input);
+  const safetensors::File file("weights.safetensors");
+  std::uint32_t sum = 0;
+  for (const auto& [name, entry] : file.entries()) sum = crc32c(file.data(entry), sum);
+}
+
+std::vector<std::string> safetensors_samples() {
+  restore_set(), restore_model();
+  return {bytes_in(shard), bytes_in(weights)};
+}
+
+// The body of a manifest with the right checksum, as a hostile program would make it, beside good data.
+void fuzz_manifest(std::string_view input) {
+  restore_set();
+  put_bytes(manifest,
+            fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(input))), input));
+  step_loaded(set);
+}
+
+std::vector<std::string> manifest_samples() {
+  restore_set();
+  return {body_of(bytes_in(manifest))};
+}
+
+// The first byte says which file of a checkpoint the other bytes replace.
+void fuzz_checkpoint(std::string_view input) {
+  restore_set();
+  put_bytes(input.starts_with('m') ? manifest : shard, input.substr(std::min<std::size_t>(1, input.size())));
+  step_loaded(set);
+}
+
+std::vector<std::string> checkpoint_samples() {
+  restore_set();
+  return {"m" + bytes_in(manifest), "s" + bytes_in(shard)};
+}
+
+// The first byte says which file of a model in Hugging Face's format the other bytes replace.
+void fuzz_model(std::string_view input) {
+  restore_model();
+  put_bytes(input.starts_with('c') ? config : weights, input.substr(std::min<std::size_t>(1, input.size())));
+  Host host;
+  whole_of(HuggingFaceModel(model), host.allocator);
+}
+
+std::vector<std::string> model_samples() {
+  restore_model();
+  return {"c" + bytes_in(config), "w" + bytes_in(weights)};
+}
+
+}  // namespace chorale::test

@@ -1,0 +1,45 @@
+// What runs leave: records, live metrics, flight recorders.
+#include <filesystem>
+
+#include "experiments/watch/metrics.hpp"
+#include "src/base/error.hpp"
+#include "src/base/guard/dump.hpp"
+#include "src/record/reader.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/record/rows.hpp"
+
+namespace chorale::test {
+
+// All that the commands of the program read of a record.
+void fuzz_record(std::string_view input) {
+  put_bytes("run.h5", input);
+  const Reader reader("run.h5");
+  for (const std::string& group : reader.groups()) try {
+      reader.attributes(group), reader.rows(group);
+      reader.variables(group), reader.variables(group, 3);
+    } catch (const Error&) {}  // the next group may be readable
+}
+
+std::vector<std::string> record_samples() {
+  std::filesystem::remove_all("record");
+  std::filesystem::create_directories("record");
+  write_sample_record("record");
+  return {bytes_in("record/run.h5")};
+}
+
+void fuzz_metrics(std::string_view input) {
+  put_bytes("metrics.jsonl", input);
+  watch::MetricsFile file;
+  file.read("metrics.jsonl");
+  if (file.metrics().steps.empty() && file.metrics().run_id.empty()) usage_error("nothing in it was understood", "", "");
+}
+
+void fuzz_flight(std::string_view input) {
+  std::filesystem::create_directories("flight");
+  put_bytes("flight/host-0.json", input);
+  const std::vector<SeenRank> ranks = read_dumps(".").ranks;
+  for (const SeenRank& rank : ranks) in_words(rank), newest_calls(rank.page), explain_end(rank, ranks);
+  explain_deadlock(ranks), explain_hang(ranks, 60);
+}
+
+}  // namespace chorale::test
