@@ -1,6 +1,6 @@
 // Mutated inputs never crash the program: configurations (R13) and other files (R14). MUTATIONS is the number of mutations
-// of all targets together, SEED chooses others. A finding is written to a file, whose name is shown: copy it to the
-// corpus of its target once the defect is mended.
+// of all targets together, SEED chooses others, TARGET=record tries one target only. A finding is written to a file, whose
+// name is shown: copy it to the corpus of its target once the defect is mended.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,9 +35,11 @@ std::vector<std::string> samples_in_a_folder(const Target& target) {
 
 void try_targets(const std::string& promise) {
   std::vector<const Target*> chosen;
+  const std::string only = environment("TARGET", "");
   for (const Target& target : targets())
-    if (promise == target.promise) chosen.push_back(&target);
-  const std::int64_t all = std::stoll(environment("MUTATIONS", "2000")), share = all / std::ssize(chosen) + 1;
+    if (promise == target.promise && (only.empty() || only == target.name)) chosen.push_back(&target);
+  const std::int64_t all = std::stoll(environment("MUTATIONS", "2000")),
+                     share = all / std::max<std::ptrdiff_t>(1, std::ssize(chosen)) + 1;
   std::int64_t tried = 0, found = 0;
   for (const Target* target : chosen) {
     const Trials trials = try_mutations(*target, samples_in_a_folder(*target), share, std::stoull(environment("SEED", "1")));

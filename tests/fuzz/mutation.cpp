@@ -18,7 +18,7 @@ class Mutator {
   }
 
   std::string changed() {
-    for (std::size_t changes = 1 + below(5); changes > 0; --changes) change();
+    for (std::size_t changes = 1 + below(1 + below(5)); changes > 0; --changes) change();
     if (text_.size() > most_bytes) text_.resize(most_bytes);
     return std::move(text_);
   }

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "experiments/watch/metrics.hpp"
+#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/record/reader.hpp"
@@ -23,7 +24,15 @@ void fuzz_record(std::string_view input) {
 std::vector<std::string> record_samples() {
   std::filesystem::remove_all("record");
   std::filesystem::create_directories("record");
-  write_sample_record("record");
+  SystemClock clock;
+  Recorder recorder("record", {{"run_id", "sample"}, {"user", "somebody"}}, clock);
+  recorder.number("jobsize", 3);
+  recorder.dimension({.name = "rank", .size = 3});
+  recorder.texts("ranks", "host", "rank", {"north", "søuth", ""});
+  recorder.numbers("ranks", "cpu", {"rank"}, std::vector<std::int64_t>{0, 1, -1}, "1", "core");
+  Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+  for (std::int64_t step = 0; step < 40; ++step) recorder.append(train, train_row(step));
+  recorder.finish("ok");
   return {bytes_in("record/run.h5")};
 }
 

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <barrier>
 #include <mutex>
 #include <numeric>
 
@@ -16,25 +15,6 @@ namespace chorale::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Lets ranks that are threads exchange texts.
-class Exchange {
- public:
-  explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}
-  Peers peers(int rank) {
-    return {rank, static_cast<int>(texts_.size()), [this, rank](std::string mine) {
-              texts_[static_cast<std::size_t>(rank)] = std::move(mine);
-              meet_.arrive_and_wait();
-              std::vector<std::string> all = texts_;
-              meet_.arrive_and_wait();
-              return all;
-            }};
-  }
-
- private:
-  std::vector<std::string> texts_;
-  std::barrier<> meet_;
-};
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;

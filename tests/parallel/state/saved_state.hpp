@@ -1,6 +1,7 @@
 // A small state that can be distributed over any number of ranks. Each element is a function of the tensor's number, the
 // element's index in the whole tensor, and the step.
 #pragma once
+#include <barrier>
 #include <cstring>
 #include <random>
 
@@ -107,6 +108,25 @@ inline KnownState whole_state() {
   for (std::size_t t = 0; t < known_tensors().size(); ++t) state.add(t, {});
   return state;
 }
+
+// Lets ranks that are threads exchange texts.
+class Exchange {
+ public:
+  explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}
+  Peers peers(int rank) {
+    return {rank, static_cast<int>(texts_.size()), [this, rank](std::string mine) {
+              texts_[static_cast<std::size_t>(rank)] = std::move(mine);
+              meet_.arrive_and_wait();
+              std::vector<std::string> all = texts_;
+              meet_.arrive_and_wait();
+              return all;
+            }};
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::barrier<> meet_;
+};
 
 inline Metadata known_metadata(std::int64_t step) {
   Metadata metadata;
