@@ -10,6 +10,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
+#include "src/record/in_child.hpp"
 
 namespace chorale {
 namespace {
@@ -189,16 +190,10 @@ Variable read_variable(hid_t group, const std::string& name, std::int64_t commit
 
 }  // namespace
 
-Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_record_file(path)) {}
+namespace {
 
-std::string Reader::attribute(const std::string& wanted) const {
-  for (const auto& [name, value] : attributes())
-    if (name == wanted) return value;
-  return "";
-}
-
-std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::string& group) const {
-  const auto object = own<h5::Group>(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT));
+std::vector<std::pair<std::string, std::string>> attributes_of(hid_t file, const std::string& group) {
+  const auto object = own<h5::Group>(H5Gopen2(file, group.c_str(), H5P_DEFAULT));
   std::vector<std::pair<std::string, std::string>> all;
   H5O_info_t info{};
   check(H5Oget_info(object.get(), &info));
@@ -221,12 +216,58 @@ std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::s
   return all;
 }
 
-std::vector<std::string> Reader::groups() const {
+std::vector<std::string> groups_in(hid_t file) {
   std::vector<std::string> found;
   std::set<haddr_t> seen;
-  find_groups(file_.get(), "", seen, found);
+  find_groups(file, "", seen, found);
   return found;
 }
+
+// Reads all that a Reader can read. Each part is tried, even if another part is unreadable.
+void read_everything(const std::filesystem::path& path) {
+  const auto tried = [](const auto& part) {
+    try {
+      part();
+    } catch (const Error&) {}
+  };
+  const h5::File file = open_record_file(path);
+  for (const std::string& group : groups_in(file.get())) {
+    tried([&] { attributes_of(file.get(), group); });
+    const auto id = own<h5::Group>(H5Gopen2(file.get(), group.c_str(), H5P_DEFAULT));
+    for (const std::string& name : links_in(id.get(), H5O_TYPE_DATASET)) {
+      constexpr std::int64_t some_rows = 1000;  // of a variable that is too large to be read whole
+      tried([&] { read_variable(id.get(), name, -1, -1); });
+      tried([&] { read_variable(id.get(), name, -1, some_rows); });
+    }
+  }
+}
+
+h5::File open_after_trial(const std::filesystem::path& path) {
+  std::error_code missing;
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path, missing));
+  const double most_seconds = missing ? 20 : 20 + bytes / 1e6;
+  const std::string end = end_in_child([&] { read_everything(path); }, most_seconds);
+  if (!end.empty())
+    usage_error("the record is damaged", fmt::format("{}: reading it ended in a child process with: {}", path.string(), end),
+                "restore it, or read the metrics.jsonl beside it");
+  return open_record_file(path);
+}
+
+}  // namespace
+
+Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_after_trial(path)) {}
+
+std::string Reader::attribute(const std::string& wanted) const {
+  for (const auto& [name, value] : attributes())
+    if (name == wanted) return value;
+  return "";
+}
+
+std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::string& group) const {
+  return attributes_of(file_.get(), group);
+}
+
+std::vector<std::string> Reader::groups() const { return groups_in(file_.get()); }
 
 std::int64_t Reader::rows(const std::string& group) const {
   const auto id = own<h5::Group>(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT));

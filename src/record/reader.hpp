@@ -1,6 +1,9 @@
 // Reads a record without trusting it. A file is refused with a reason if chorale did not write it, if its schema is newer,
 // or if it is damaged. Rows beyond the attribute `committed_rows` are left out, because the writer died before it had
 // completed them.
+//
+// libhdf5 itself crashes on some damaged files. So a child process reads the whole file first, and its death is an error.
+// Cost: the file is read twice.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -21,7 +24,9 @@ struct Variable {
   std::vector<std::string> cells;  // row-major, as text; integers with labels (flag_meanings) appear as their labels
 };
 
-h5::File open_record_file(const std::filesystem::path& path);       // throws a usage error if it is not a readable record
+// Throws a usage error if it is not a readable record. No child has read it: only for records that this program wrote, or
+// that a Reader has read.
+h5::File open_record_file(const std::filesystem::path& path);
 std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of this type of object, in creation order
 std::string dimension_name(hid_t dataset, unsigned axis);           // name of the scale on this axis; a scale's own name
 

@@ -1,0 +1,53 @@
+#include "src/record/in_child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+enum Code : int { came_to_an_end, threw };
+
+[[noreturn]] void child(const std::function<void()>& work, double most_seconds) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The program's own handlers would report the crash as if the program itself had crashed.
+  for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGXCPU}) signal(crash, SIG_DFL);
+  const rlimit no_core{0, 0}, computing{static_cast<rlim_t>(std::ceil(most_seconds)), RLIM_INFINITY};
+  setrlimit(RLIMIT_CORE, &no_core), setrlimit(RLIMIT_CPU, &computing);
+  // The C library says there that a heap is damaged. The parent says it better.
+  if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+  try {
+    work();
+  } catch (const Error&) {
+  } catch (...) {
+    _exit(threw);
+  }
+  _exit(came_to_an_end);  // without exit handlers: libraries must not clean up what belongs to the parent
+}
+
+}  // namespace
+
+std::string end_in_child(const std::function<void()>& work, double most_seconds) {
+  const pid_t started = fork();
+  require(started >= 0, "no process for a trial: {}", std::strerror(errno));
+  if (started == 0) child(work, most_seconds);
+  int status = 0;
+  while (waitpid(started, &status, 0) < 0) require(errno == EINTR, "a trial cannot be awaited: {}", std::strerror(errno));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    return fmt::format("more than {:.0f} s of computing", most_seconds);
+  if (WIFSIGNALED(status)) return strsignal(WTERMSIG(status));
+  return WEXITSTATUS(status) == came_to_an_end ? "" : "a lack of memory";
+}
+
+}  // namespace chorale
