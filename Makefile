@@ -18,6 +18,7 @@ SHELL := /bin/bash
 #: SETUP=               install no packages
 #: PCH=                 build without precompiled headers (a compiler cache makes them unnecessary)
 #: BUNDLES=             compile each source separately, as PCH= and SANITIZE=… do, too
+#: FUZZ_CXX=clang++-16  compiler of `make fuzz`: clang 16 or newer (clang++-19)
 #: V=1                  show whole commands
 #: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH: the usual meanings
 MPICXX    ?= mpicxx
@@ -29,6 +30,7 @@ BUDGET    ?= 45s
 PREFIX    ?= /usr/local
 SETUP     ?= yes
 PCH       ?= yes
+FUZZ_CXX  ?= clang++-19
 BUNDLES   ?= $(if $(SANITIZE),,$(PCH))
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
@@ -41,20 +43,22 @@ run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
-packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
-                 $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
+fuzz_packages := clang-19 libclang-rt-19-dev libomp-19-dev
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos fuzz bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
+                 $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages)) $(if $(filter fuzz,$(MAKECMDGOALS)),$(fuzz_packages))
 
 # `make gpu-bundle` builds for another machine: for all usual x86-64 processors (v3), in a separate build folder.
 portable := $(filter %gpu-bundle,$(MAKECMDGOALS))
 
 # ── flags; B is the build folder: build/, or a folder in it for another MPI or a sanitizer ─────────────────────────
 space    := $() $()
+fuzz_folder := build/fuzz
 B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE) $(if $(portable),portable))))
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 reports overlaps and overflows in std::string and fmt that do not exist.
-quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
+quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option -Wno-invalid-constexpr -Wno-unknown-pragmas -Wno-deprecated-declarations) $(if $(SANITIZE),-Wno-maybe-uninitialized)
 # GCC 12.2 compiles 32-byte constants with different halves wrongly: {5, 5, 0, 0} became {5, 5, 5, 5}. 16-byte moves avoid the bug.
 halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
 # By default GCC collects garbage before it has used 128 MB. With 800 MB, a build takes a tenth less time; the largest compilation needs 930 MB, not 700.
@@ -89,7 +93,7 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 # Sources with compute loops are compiled separately. So is a source that git reports as changed: an edit then costs one small compilation,
 # which also finds a missing include (CONTRIBUTING.md).
 changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
-alone     = src/math/% experiments/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(changed)
+alone     = src/math/% experiments/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(if $(filter $(fuzz_folder),$B),tests/fuzz/%) $(changed)
 
 # ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
@@ -144,7 +148,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test test-all chaos bench experiments published report data lint format install gpu-bundle
+worked  = all examples run test test-all chaos fuzz bench experiments published report data lint format install gpu-bundle
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -185,6 +189,19 @@ do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/ch
 ## chaos       break runs on purpose, and count how often each promise of docs/reliability.md holds; FULL=1: the whole counts
 do-chaos: $B/chorale $B/tests_run
 	@TEST_BUILD=$B TEST_LAUNCH='$(launch)' FULL=$(FULL) ONLY=$(ONLY) COUNT=$(COUNT) /usr/bin/python3 tests/chaos.py
+
+## fuzz        feed mutated inputs to every parser, under clang's sanitizers: MINUTES=2 for all of them, or TARGET=toml for one
+do-fuzz:
+	@$(FUZZ_CXX) --version >/dev/null 2>&1 || { printf '%s\n' 'error: fuzzing needs clang 16 or newer, and its libFuzzer' \
+	  '  $(FUZZ_CXX) was not found' '  install clang-19, libclang-rt-19-dev and libomp-19-dev, or name another: FUZZ_CXX=clang++-16'; exit 2; }
+	+@$(fuzz_make) written && $(fuzz_make) $(fuzz_folder)/fuzz
+	@/usr/bin/python3 tests/fuzz/run.py $(fuzz_folder)/fuzz $(or $(MINUTES),2) $(TARGET)
+# A build folder and a compiler of its own. Sources are bundled, because nothing else is compiled there from which an edit would profit.
+fuzz_make    = $(MAKE) --no-print-directory CXX=$(FUZZ_CXX) SANITIZE=fuzzer-no-link,address,undefined BUNDLES=yes B=$(fuzz_folder) LDFLAGS=-lgomp
+fuzz_parts   = $(patsubst %.cpp,$B/%.o,$(filter-out %_test.cpp %/trials.cpp %/mutation.cpp,$(wildcard tests/fuzz/*.cpp)))
+link_fuzz    = $(link) -fsanitize=fuzzer $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $(libs)
+$B/fuzz: $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $B/link_fuzz.stamp
+	$(call quiet,link) $(link_fuzz) -o $@
 
 ## bench       time the parts: kernels, random numbers, recorder
 do-bench: $B/tests_run

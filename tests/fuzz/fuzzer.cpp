@@ -1,0 +1,45 @@
+// The entry points of libFuzzer (tests/fuzz/run.py): FUZZ_TARGET names the target, FUZZ_ROOT is the root of the repository,
+// and the good inputs of the target are first written to the folder FUZZ_INPUTS.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "src/base/error.hpp"
+#include "tests/fuzz/target.hpp"
+
+namespace chorale::test {
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* const text = std::getenv(name);
+  require(text, "{} is not set: start this program by make fuzz", name);
+  return text;
+}
+
+const Target& chosen_target() {
+  static const Target& target = target_named(from_environment("FUZZ_TARGET"));
+  return target;
+}
+
+}  // namespace
+}  // namespace chorale::test
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) try {
+  using namespace chorale::test;
+  std::size_t number = 0;
+  for (const std::string& input : good_inputs(chosen_target(), from_environment("FUZZ_ROOT")))
+    put_bytes(std::filesystem::path(from_environment("FUZZ_INPUTS")) / fmt::format("good-{}", number++), input);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    chorale::test::chosen_target().run({reinterpret_cast<const char*>(data), size});
+  } catch (const chorale::Error&) {}
+  return 0;
+}
