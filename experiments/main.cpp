@@ -84,6 +84,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
     return 0;
   }
   const CommandRow& row = find_command(words[1]);
+  SystemClock clock;  // outlives the command
   DeclaredCommand declared(row);
   const auto& [command, log_level, options] = declared;
   const std::vector<std::string> arguments(words.begin() + 2, words.end());
@@ -99,7 +100,6 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
   declared.take(arguments, variables, names_of_all_commands(), launch);
 
-  SystemClock clock;
   if (row.needs_ranks && !command->starts_ranks()) {
     require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name(), may_use_ucx(options));
     runtime.emplace(launch);

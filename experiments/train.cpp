@@ -104,6 +104,7 @@ class Train final : public Command {
     require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
+    loop_.on_nan.check(loop_.saving.any() || !load_.empty());
     warn(launch, loop_.saving.check_room(run_dir_, options, flags_.steps()));
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
     const std::int64_t ranks_here = one_host_ ? layout.ranks() : std::max(1, launch.on_host);
@@ -155,7 +156,7 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    load(session, training);  // before this run gets a folder, to which runs/latest then points
+    const std::string loaded = load(session, training);  // before this run gets a folder, to which runs/latest then points
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -182,7 +183,7 @@ class Train final : public Command {
     std::optional<train::Stragglers> stragglers;
     if (run.recorder) stragglers.emplace(team.plans(training.options()));
     const train::Loop::Parts parts{session, run,       training,   data,  records, accounting,
-                                   peak_,   *signals_, stragglers, ranks, load_};
+                                   peak_,   *signals_, stragglers, ranks, loaded};
     const std::string status = train::Loop(parts, loop_, flags_.steps()).run();
     session.runtime->now("shutdown");
     if (choice.layout.stages() > 1 && !training.account().events().empty()) {
@@ -203,7 +204,8 @@ class Train final : public Command {
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
   }
 
-  void load(Session& session, Training& training) const {
+  // Returns the path of the checkpoint that was loaded, or "".
+  std::string load(Session& session, Training& training) const {
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
     if (!load_hf_.empty()) {
       HostMemory host;
@@ -212,12 +214,13 @@ class Train final : public Command {
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {training.options().threads});
       training.publish();
     }
-    if (!load_.empty()) {
-      const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
-      resume(training, checkpoint);
-      if (Flight* const flight = session.runtime->flight()) flight->saved(checkpoint.path().string());
-      require_steps_left(checkpoint);
-    }
+    if (load_.empty()) return "";
+    const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
+    resume(training, checkpoint);
+    const std::string path = std::filesystem::canonical(checkpoint.path()).string();
+    if (Flight* const flight = session.runtime->flight()) flight->saved(path);
+    require_steps_left(checkpoint);
+    return path;
   }
 
   // Replaces "auto" for --prefetch-units by the choice of rank 0. Returns a line for the user on rank 0, or "".

@@ -172,11 +172,8 @@ void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
 }
 
 void Buckets::clear_gradients() {
-  for (Bucket& bucket : buckets_)
-    if (options_.zero < 2)
-      open_shard(bucket);
-    else
-      bucket.bind_gradients({});  // none, unless a step has failed
+  for (const Bucket& bucket : buckets_)
+    if (options_.zero < 2) open_shard(bucket);
 }
 
 // A shard in a slow tier is not read before it is written.

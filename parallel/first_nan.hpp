@@ -13,11 +13,13 @@
 
 namespace chorale {
 
-// Training::step() throws it on all ranks. The weights and moments are those before the step.
+// Training::step() throws it on all ranks. Except with --update overlapped, the weights and moments are those before the
+// step.
 struct NotFinite : Error {
-  NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix, bool in_weights)
-      : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), in_weights(in_weights) {}
-  bool in_weights;  // a weight was NaN or Inf before the step, so the next step would fail, too
+  NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix,
+            bool weights_spoiled)
+      : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), weights_spoiled(weights_spoiled) {}
+  bool weights_spoiled;  // a weight is NaN or Inf, or an overlapped update has used the gradients: skipping does not help
 };
 
 class FirstNan {

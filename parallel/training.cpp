@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "parallel/assemble.hpp"
 #include "parallel/experts.hpp"
@@ -214,6 +215,7 @@ StepResult Training::skip_step() {
   StepResult result{.step = ++steps_, .loss = NAN, .gradient_norm = NAN, .skipped = true, .updates = 0};
   result.rate = options_.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
   samples_ += options_.global_batch;
+  choices_.clear();  // the repetition of the step counted those of this rank
   if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
   return result;
 }
@@ -365,6 +367,7 @@ void Training::name_first_nan(const ReadSamples& read) {
   for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(mesh_.pipeline().rank())))
     if (action.kind == Pass::forward) forward.push_back(action);
   std::size_t opened = 0;
+  std::map<const Bucket*, std::size_t> looked;  // parameters whose gradients were ready, by bucket
   run_batch(read, [&](MicroBatch& batch) {
     const PipelineAction action = forward.at(opened++);
     const std::int64_t part = schedule_.part(mesh_.pipeline().rank(), action.chunk), last = schedule_.parts() - 1;
@@ -375,9 +378,12 @@ void Training::name_first_nan(const ReadSamples& read) {
       first_nan.take(place, trouble_of_sums());  // exact sums are integers, so only numerics can tell that an addend was NaN
       first_nan.look(place, what, layer, tensor);
     };
-    batch.context.on_gradient_ready = [this, back, &first_nan](Parameter& p) {
+    batch.context.on_gradient_ready = [this, back, &first_nan, &looked](Parameter& p) {
       first_nan.take(back, trouble_of_sums());
       first_nan.look(back, "gradient", p.name, p.gradient);
+      Bucket& bucket = buckets_->of(p);
+      const bool is_last = ++looked[&bucket] % bucket.places.size() == 0;
+      if (is_last && mesh_.layout().zero >= 2) bucket.bind_gradients({});  // as the reducer does
     };
   });
   first_nan.throw_first(mesh_.world());

@@ -7,6 +7,7 @@
 
 #include "experiments/report/scale.hpp"
 #include "parallel/state/replicas.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::train {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
   return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
-}
-
-std::vector<std::string> hosts_of(const std::vector<RankFacts>& ranks) {
-  std::vector<std::string> hosts;
-  for (const RankFacts& rank : ranks) hosts.push_back(rank.host);
-  return hosts;
 }
 
 Progress::Screen screen_for(const Loop::Parts& parts) {
@@ -64,7 +59,7 @@ std::string Loop::run() {
     if (!result) continue;
     bool stop = report(*result, parts_.session.clock.seconds() - start);
     const bool last = training.steps() == last_step_;
-    if (options_.eval_interval > 0 && result->step % options_.eval_interval == 0 && !last) stop |= !evaluate();
+    if (options_.eval_interval > 0 && result->step % options_.eval_interval == 0 && !last) stop |= evaluate();
     if (parts_.records) parts_.records->choices(training.choices(), result->step, stop || last);
     const bool saves = saving.any() && (stop || last || saving.due(result->step));
     const bool compares = options_.replica_interval > 0 && (saves || result->step % options_.replica_interval == 0);
@@ -75,7 +70,7 @@ std::string Loop::run() {
     return "stopped";
   }
   if (screen_.terminal) progress_.finish();
-  if (evaluate()) return "ok";
+  if (!evaluate()) return "ok";
   if (parts_.records) parts_.run.log.warn("stopped by a signal after step {}, during its evaluation", last_step_);
   return "stopped";
 }
@@ -92,7 +87,11 @@ std::optional<StepResult> Loop::step() {
     return result;
   } catch (const NotFinite& error) {
     parts_.accounting.leave_out("a step was repeated to find NaN or Inf");
-    options_.saving.finish(parts_.session, parts_.run);
+    try {
+      options_.saving.finish(parts_.session, parts_.run);
+    } catch (const Error& trouble) {
+      give_up(error, "before, a checkpoint could not be saved: " + on_one_line(trouble.what()));
+    }
     const bool has_saved = options_.saving.newest_step() >= 0;
     return options_.on_nan.handle(error, training, parts_.run,
                                   has_saved ? parts_.run.folder / "checkpoints" : std::filesystem::path(parts_.loaded_from));
@@ -114,7 +113,8 @@ bool Loop::report(const StepResult& result, double seconds) {
     parts_.records->step(result, training.choices(), parts_.session.clock.seconds() - began_, seconds, mfu, shares);
     say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", rate, report::quantity(mfu, report::Unit::percent, 2),
                             words_for_drops(training)));
-    for (const std::string& line : parts_.stragglers->step(shares, hosts_of(parts_.ranks))) parts_.run.log.warn("{}", line);
+    for (const auto& [rank, words] : parts_.stragglers->step(shares))
+      parts_.run.log.warn("rank {} on {} is slow: {}", rank, parts_.ranks[rank].host, words);
   }
   return std::ranges::any_of(shares, &RankShare::told_to_stop);
 }
@@ -141,25 +141,25 @@ void Loop::say(const StepResult& result, const std::string& speed) {
                         result.rate);
 }
 
-// Returns false, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
+// Returns true, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
 // Ctrl-C, so a long evaluation must not delay the end of the record.
 bool Loop::evaluate() {
   Training& training = parts_.training;
   const std::int64_t samples = options_.eval_samples_of(parts_.data);
-  if (samples == 0) return true;
+  if (samples == 0) return false;
   parts_.session.runtime->now(fmt::format("the evaluation after step {}", training.steps()));
   const std::optional<double> found = training.evaluate_unless_cut(parts_.data.validation(), samples, [&] {
     return !mpi::ranks_where(parts_.session.runtime->world(), parts_.signals.pending().has_value()).empty();
   });
   if (!found) parts_.accounting.leave_out("an evaluation was cut short");
-  if (!found) return false;
+  if (!found) return true;
   const double loss = *found, floor = parts_.data.floor();
   parts_.accounting.evaluated();
-  if (!parts_.records) return true;
+  if (!parts_.records) return false;
   parts_.records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
   parts_.run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
                       floor > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / floor - 1)) : "");
-  return true;
+  return false;
 }
 
 // Also before a save, so that no checkpoint holds a replica that differs.

@@ -10,16 +10,22 @@ namespace {
 
 constexpr int most_skips = 10, most_rolls = 3;
 
-[[noreturn]] void give_up(const NotFinite& error, const std::string& why) {
+}  // namespace
+
+void give_up(const NotFinite& error, const std::string& why) {
   const std::vector<std::string> lines = split(error.what(), '\n');
   throw Error(Exit::runtime, lines.at(0), {trim(lines.at(1)), why, trim(lines.at(2))});
 }
 
-}  // namespace
-
 void NanPolicy::declare(Options& o) {
   o.add("on-nan", name_, "what to do if a step's loss or gradients are NaN or Inf; roll-back needs a checkpoint")
       .one_of({"abort", "skip", "roll-back"});
+}
+
+void NanPolicy::check(bool saves_or_loads) const {
+  if (name_ == "roll-back" && !saves_or_loads)
+    usage_error("--on-nan roll-back needs a checkpoint", "--no-save is given, and no --load",
+                "leave out --no-save, and give --save-interval");
 }
 
 std::optional<StepResult> NanPolicy::handle(const NotFinite& error, Training& training, RunRecord& run,
@@ -28,7 +34,7 @@ std::optional<StepResult> NanPolicy::handle(const NotFinite& error, Training& tr
   const std::int64_t step = training.steps() + 1;
   const std::string said = on_one_line(error.what());
   if (name_ == "skip") {
-    if (error.in_weights) give_up(error, "the weights are NaN or Inf, so skipping the step does not help");
+    if (error.weights_spoiled) give_up(error, "weights are NaN or Inf, so skipping the step does not help");
     if (++skips_ > most_skips) give_up(error, fmt::format("{} steps in a row were skipped", most_skips));
     run.log.warn("the step is skipped: {}", said);
     note(run, {.step = step, .next_step = step + 1, .action = 0});
@@ -36,12 +42,17 @@ std::optional<StepResult> NanPolicy::handle(const NotFinite& error, Training& tr
   }
   if (checkpoints.empty()) give_up(error, "no checkpoint was saved before, so there is nothing to roll back to");
   const std::int64_t after = training.samples() + training.options().global_batch;
-  const Checkpoint checkpoint = Checkpoint::open(checkpoints, run.log, peers_of(training.mesh()));
-  const std::int64_t saved = checkpoint.metadata().step;
-  rolls_ = saved == rolled_to_ ? rolls_ + 1 : 1;
+  std::int64_t saved = -1;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(checkpoints, run.log, peers_of(training.mesh()));
+    saved = checkpoint.metadata().step;
+    rolls_ = saved == rolled_to_ ? rolls_ + 1 : 1;
+    if (rolls_ <= most_rolls) resume(training, checkpoint);
+  } catch (const Error& trouble) {
+    give_up(error, "no checkpoint can be loaded: " + on_one_line(trouble.what()));
+  }
   if (rolls_ > most_rolls) give_up(error, fmt::format("training went back to step {} {} times", saved, most_rolls));
   rolled_to_ = saved;
-  resume(training, checkpoint);
   training.skip_samples_to(after);
   run.log.warn("training goes back to step {} and skips the samples up to here: {}", saved, said);
   note(run, {.step = step, .next_step = saved + 1, .action = 1});

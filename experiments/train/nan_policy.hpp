@@ -27,9 +27,13 @@ struct MishapRow {
   }
 };
 
+// Throws the step's error with a further line.
+[[noreturn]] void give_up(const NotFinite& error, const std::string& why);
+
 class NanPolicy {
  public:
   void declare(Options& options);
+  void check(bool saves_or_loads) const;  // throws a usage error if the policy could never help
   // Collective. Called after a step has thrown. If the run cannot go on, throws the step's error again. `checkpoints`:
   // where the newest one is; "": there is none. Returns the result of a skipped step; nullopt if training went back.
   std::optional<StepResult> handle(const NotFinite& error, Training& training, RunRecord& run,

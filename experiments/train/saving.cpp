@@ -12,9 +12,9 @@ namespace {
 // Of the weights (or their f32 masters) and the moments, as a checkpoint holds them.
 std::int64_t bytes_of_state(const TrainingOptions& o) {
   const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.masters;
-  const std::int64_t weight = o.compute == DType::f64 ? 8 : keeps_16_bits ? 2 : 4;
-  const auto moments = std::ssize(rule_of(o)->moments());
-  return o.shape.parameters() * (weight + 4 * moments);
+  const std::int64_t wide = o.compute == DType::f64 ? 8 : 4, weight = keeps_16_bits ? 2 : wide;
+  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved beside its master
+  return o.shape.parameters() * (weight + wide * std::ssize(rule_of(o)->moments()) + value);
 }
 
 std::filesystem::path existing(std::filesystem::path path) {
@@ -39,6 +39,9 @@ void Saving::declare(Options& o) {
 std::string Saving::check_room(const std::filesystem::path& folder, const TrainingOptions& options,
                                std::int64_t steps) const {
   if (none_) return "";
+  if (in_background_ && options.offload.any())
+    usage_error("--async-save keeps a copy of the state in memory", "--place moves it out of memory",
+                "leave out --async-save or --place");
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(existing(folder), unknown);
   if (unknown) return "";
@@ -48,10 +51,10 @@ std::string Saving::check_room(const std::filesystem::path& folder, const Traini
   if (free < set)
     usage_error(
         "there is no room for a checkpoint",
-        fmt::format("a checkpoint has about {}; {} has {} left", human_bytes(set), folder.string(), human_bytes(free)),
+        fmt::format("a checkpoint needs about {}; {} has {} left", human_bytes(set), folder.string(), human_bytes(free)),
         "free space, choose another folder with --run-dir, or use --no-save");
   if (free >= at_once * set) return "";
-  return fmt::format("{} has {} left; {} checkpoints of about {} do not fit: saves will fail", folder.string(),
+  return fmt::format("{} has {} left; {} checkpoints of about {} do not fit: later saves may fail", folder.string(),
                      human_bytes(free), at_once, human_bytes(set));
 }
 
@@ -62,7 +65,7 @@ bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& st
     stage();
     return true;
   } catch (const std::exception& error) {  // every rank throws, though not the same
-    if (!may_fail || on_error_ == "abort") throw;
+    if (!may_fail || on_error_ == "abort" || exit_code_of(error) == static_cast<int>(Exit::watchdog)) throw;
     run.log.warn("step {} was not saved, and training goes on: {}", step, on_one_line(error.what()));
     return false;
   }
@@ -85,10 +88,9 @@ void Saving::save(Session& session, RunRecord& run, Training& training, bool las
     copied_seconds_ = passed();
     return;
   }
-  carry_out(run, step, !last, [&] {
-    const SavedSet set = save_checkpoint(folder, metadata, state_to_save(training), peers_of(training.mesh()));
-    saved(session, run, set, {.step = step, .exposed = passed()});
-  });
+  SavedSet set;
+  const auto write = [&] { set = save_checkpoint(folder, metadata, state_to_save(training), peers_of(training.mesh())); };
+  if (carry_out(run, step, !last, write)) saved(session, run, set, {.step = step, .exposed = passed()});
 }
 
 void Saving::finish(Session& session, RunRecord& run) {
@@ -96,12 +98,11 @@ void Saving::finish(Session& session, RunRecord& run) {
   const std::int64_t step = pending_->step();
   session.runtime->now(fmt::format("saving step {}", step));
   const double waits = session.clock.seconds();
-  carry_out(run, step, true, [&] {
-    const SavedSet set = pending_->finish();
-    const double exposed = copied_seconds_ + session.clock.seconds() - waits;
-    saved(session, run, set, {.step = step, .exposed = exposed, .hidden = pending_->hidden_seconds()});
-  });
-  pending_.reset();
+  SavedSet set;
+  const auto pending = std::move(pending_);
+  if (!carry_out(run, step, true, [&] { set = pending->finish(); })) return;
+  const double exposed = copied_seconds_ + session.clock.seconds() - waits;
+  saved(session, run, set, {.step = step, .exposed = exposed, .hidden = pending->hidden_seconds()});
 }
 
 void Saving::saved(Session& session, RunRecord& run, const SavedSet& set, const SaveRow& times) {

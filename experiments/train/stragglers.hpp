@@ -3,9 +3,9 @@
 // pipeline stage that have the same part of a sequence.
 //
 //   busy(rank)   the median over the last 10 steps of the time that the rank computes: data, passes, optimizer
-//   slow         busy(rank) > 1.7 · the median busy of its peers
+//   slow         busy(rank) > 1.7 · the median busy of its peers; it has recovered below 1.3
 //
-// A rank without peers, as in a pipeline with one rank per stage, is compared with all others, each by its work in the plan.
+// If a rank has no peers, as in a pipeline with one rank per stage, all ranks are compared by their flops in the plan.
 // Differences of 20 % between two ranks (0.8 and 1.2) are a ratio of 1.5, so they are no alarm.
 #pragma once
 #include <deque>
@@ -20,16 +20,14 @@ namespace chorale::train {
 class Stragglers {
  public:
   explicit Stragglers(const PlanRequest& request);
-  // The shares of one more step, by rank. Returns a line for each rank that has become slow.
-  std::vector<std::string> step(const std::vector<RankShare>& shares, const std::vector<std::string>& hosts);
+  // The shares of one more step, by rank. Returns each rank that has become slow, and in words how slow.
+  std::vector<std::pair<std::size_t, std::string>> step(const std::vector<RankShare>& shares);
 
  private:
-  std::vector<std::size_t> peers_of(std::size_t rank) const;
-
-  std::vector<std::pair<std::int64_t, std::int64_t>> place_;  // by rank: its stage, its place in the sequence
-  std::vector<double> work_;                                  // by rank: of one step, in any unit
-  std::vector<std::deque<double>> busy_;                      // by rank: seconds of the last steps
-  std::vector<bool> named_;                                   // ranks that are slow and have been named
+  std::vector<std::vector<std::size_t>> peers_;  // groups of ranks that are compared
+  std::vector<double> work_;                     // by rank: of one step, in any unit
+  std::vector<std::deque<double>> busy_;         // by rank: seconds of the last steps
+  std::vector<bool> named_;                      // by rank: it was named, and has not recovered since
 };
 
 }  // namespace chorale::train

@@ -1,7 +1,9 @@
 #include "parallel/state/background_save.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <system_error>
 
 #include "parallel/state/checkpoint_save.hpp"
 #include "src/memory/on_host.hpp"
@@ -10,11 +12,11 @@ namespace chorale {
 namespace {
 
 // Copies the data of all tensors, whose slices then show into the copy.
-std::vector<std::byte> copied(std::vector<StateTensor>& tensors) {
+std::unique_ptr<std::byte[]> copied(std::vector<StateTensor>& tensors) {
   std::int64_t bytes = 0;
   for (const StateTensor& tensor : tensors) bytes += tensor.data.bytes();
-  std::vector<std::byte> copies(static_cast<std::size_t>(bytes));
-  std::byte* next = copies.data();
+  auto copies = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+  std::byte* next = copies.get();
   for (StateTensor& tensor : tensors) {
     std::byte* const begin = next;
     in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {
@@ -37,15 +39,26 @@ BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata met
       file_systems_(set_.make()) {
   set_.together([&] {  // a rank may have no room for the copy
     copies_ = copied(mine);
-    thread_ = std::thread([this, mine = std::move(mine)] { write(mine); });
     return "";
   });
+  try {
+    thread_ = std::jthread([this, mine] { write(mine); });
+  } catch (const std::system_error&) {  // too many threads: this rank alone writes before it goes on
+    write(mine);
+  }
 }
+
+BackgroundSave::~BackgroundSave() { dropped_ = true; }
 
 void BackgroundSave::write(const std::vector<StateTensor>& copies) {
   const double begun = clock_.seconds();
+  Peers alone{.rank = peers_.rank, .size = peers_.size};
+  alone.went_on = [this] {
+    ++pieces_;
+    if (dropped_) throw std::runtime_error("the save was dropped");
+  };
   try {
-    share_ = write_share(set_, {.rank = peers_.rank, .size = peers_.size}, copies);
+    share_ = write_share(set_, alone, copies);
   } catch (...) {
     failure_ = std::current_exception();
   }
@@ -53,13 +66,20 @@ void BackgroundSave::write(const std::vector<StateTensor>& copies) {
   written_.store(true, std::memory_order_release);
 }
 
-BackgroundSave::~BackgroundSave() {
-  if (thread_.joinable()) thread_.join();
+// Tells the guard that this rank goes on as long as the thread writes. The last piece includes the sync of the whole file.
+void BackgroundSave::wait_until_written() const {
+  constexpr double longest_sync_seconds = 600;
+  std::int64_t seen = -1;
+  for (double since = 0; !is_written(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    const double now = clock_.seconds();
+    if (const std::int64_t pieces = pieces_; pieces != seen) seen = pieces, since = now;
+    if (now - since < longest_sync_seconds) peers_.went_on();
+  }
 }
 
 SavedSet BackgroundSave::finish() {
   const double waits = clock_.seconds();
-  thread_.join();
+  wait_until_written();
   hidden_ = std::max(0.0, hidden_ - (clock_.seconds() - waits));
   const std::vector<std::string> shares = set_.together([&] {
     if (failure_) std::rethrow_exception(failure_);

@@ -4,10 +4,11 @@
 //   thread                             └ write, checksum, sync ┘
 //
 // Like save_checkpoint, it leaves the old or the new set at any moment. Cost: this rank's part of the state a second time
-// in memory, and the thread shares the rank's cores.
+// in memory, which no plan counts, and the thread shares the rank's cores.
 #pragma once
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <thread>
 
 #include "parallel/state/checkpoint_hosts.hpp"
@@ -17,10 +18,10 @@ namespace chorale {
 
 class BackgroundSave {
  public:
-  // Collective. `mine` as for save_checkpoint; it may change after this call.
+  // Collective. `mine` as for save_checkpoint; it may change after this call. The clock must outlive the object.
   BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine, Peers peers,
                  const Clock& clock);
-  ~BackgroundSave();  // waits for the thread; an unfinished set is ignored by loads and removed by the next save
+  ~BackgroundSave();  // drops an unfinished set: loads ignore it, and the next save removes it
 
   std::int64_t step() const { return metadata_.step; }
   bool is_written() const { return written_.load(std::memory_order_acquire); }  // on this rank, or failed
@@ -29,18 +30,21 @@ class BackgroundSave {
 
  private:
   void write(const std::vector<StateTensor>& copies);  // the thread
+  void wait_until_written() const;
 
   const Metadata metadata_;
   const Peers peers_;
   PartialSet set_;
   const Clock& clock_;
   int file_systems_;
-  double hidden_ = 0;  // the thread's until written_ is set, as are share_ and failure_
-  std::vector<std::byte> copies_;
+  std::unique_ptr<std::byte[]> copies_;
+  std::atomic<bool> dropped_ = false, written_ = false;
+  std::atomic<std::int64_t> pieces_ = 0;  // written so far
+  // The thread's until written_ is set.
   std::string share_;
   std::exception_ptr failure_;
-  std::atomic<bool> written_ = false;
-  std::thread thread_;
+  double hidden_ = 0;
+  std::jthread thread_;  // the last member: it is joined before the others are destroyed
 };
 
 }  // namespace chorale

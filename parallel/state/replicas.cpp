@@ -14,11 +14,17 @@ namespace {
 
 using Ranks = std::vector<std::int64_t>;
 
-// "block.0.mlp.up.weight|1 0 48|0 96 0xabc…": the name, the part, and after the last blank the hash.
-std::string line_of(const StateTensor& t) {
+// "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…": the name, the part, the ranks that have the same sums of gradients, and
+// after the last blank the hash.
+//
+// In fast numerics, tensor-parallel ranks and stages sum gradients in groups of their own. The groups may use different
+// algorithms if they are spread differently over hosts, so their copies may be rounded differently.
+std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
-  return fmt::format("{}|{} {} {}|{} {} {:#x}\n", t.name, part.slab.dim, part.slab.first, part.slab.length, part.first,
-                     part.count, hash_of(t));
+  const bool exact = training.options().numerics == "exact";
+  const Mesh& mesh = training.mesh();
+  return fmt::format("{}|{} {} {}|{} {}|{} {} {:#x}\n", t.name, part.slab.dim, part.slab.first, part.slab.length, part.first,
+                     part.count, exact ? 0 : mesh.tensor().rank(), exact ? 0 : mesh.pipeline().rank(), hash_of(t));
 }
 
 // Collective. The weights and moments of which some rank has a copy. Others may be in a slow tier, so they are not read.
@@ -44,7 +50,7 @@ std::vector<StateTensor> values_of(const Training& training) {
   return values;
 }
 
-// "rank 2 differs from ranks 0, 1 and 3", or "ranks 0 and 1 differ" if no hash is that of most ranks.
+// "rank 2 differs from ranks 0, 1, 3", or "ranks 0, 1 differ" if no hash is in the majority.
 std::string in_words(const std::map<std::string, Ranks>& ranks_by_hash) {
   const auto most = std::ranges::max_element(ranks_by_hash, {}, [](const auto& entry) { return entry.second.size(); });
   Ranks others;
@@ -58,15 +64,15 @@ std::string in_words(const std::map<std::string, Ranks>& ranks_by_hash) {
     return fmt::format("{} differ{} from {}", words(others), others.size() == 1 ? "s" : "", words(most->second));
   others.insert(others.end(), most->second.begin(), most->second.end());
   std::ranges::sort(others);
-  return fmt::format("{} differ, and no bits are those of most", words(others));
+  return fmt::format("{} differ; none is in the majority", words(others));
 }
 
 }  // namespace
 
 void require_equal_replicas(Training& training) {
   std::string mine;
-  for (const StateTensor& tensor : copied_state(training)) mine += line_of(tensor);
-  for (const StateTensor& tensor : values_of(training)) mine += line_of(tensor);
+  for (const StateTensor& tensor : copied_state(training)) mine += line_of(tensor, training);
+  for (const StateTensor& tensor : values_of(training)) mine += line_of(tensor, training);
   std::map<std::string, std::map<std::string, Ranks>> copies;  // by tensor and part; by hash
   const std::vector<std::string> all = training.mesh().world().exchange(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)

@@ -6,7 +6,10 @@
 // Two copies show that they differ, but not which of them is wrong. State that only one rank holds, such as a shard of ZeRO,
 // cannot be compared.
 //
-// Cost: each rank hashes its state, and sends one hash per tensor to all ranks.
+// In fast numerics, tensor-parallel ranks may round differently, so only ranks that sum gradients in the same group are
+// compared.
+//
+// Cost: each rank hashes its state on one core, and sends a line per tensor to all ranks.
 #pragma once
 #include "parallel/training.hpp"
 

@@ -87,6 +87,14 @@ std::string replace_file(const std::filesystem::path& file, const std::string& t
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   if (error) return error.message();
+  if (std::filesystem::is_symlink(file, error))
+    if (const std::filesystem::path target = std::filesystem::canonical(file, error); !error)
+      return replace_file(target, text);
+  if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error)) {  // such as /dev/stdout
+    std::ofstream stream(file);
+    stream << text << std::flush;
+    return stream ? "" : std::strerror(errno);
+  }
   const std::filesystem::path unfinished = fmt::format("{}.{}", file.string(), getpid());
   std::ofstream stream(unfinished);
   stream << text;

@@ -31,17 +31,21 @@ std::string flaw_of(const std::string& path) {
 }  // namespace
 
 void require_usable_paths(const Options& options, const std::vector<Setting>& settings) {
-  for (const Setting& setting : settings) {
-    const Option* const option = options.find(setting.key);
-    if (!option || !takes_path(*option)) continue;
-    const std::string fix = fmt::format("check the path given to {}", option->name);
-    if (setting.text.empty() && setting.source == Source::command_line)
-      usage_error(fmt::format("the path given to {} is empty", option->name),
-                  fmt::format("{} = \"\" ({})", option->name, setting.origin), "name a path, or leave the option out");
-    const char separator = option->positional ? '\n' : ',';
-    for (const std::string& path : option->is_list ? split(setting.text, separator) : std::vector{setting.text})
+  for (const Option& option : options.all()) {
+    if (!takes_path(option)) continue;
+    std::vector<const Setting*> given;
+    for (const Setting& setting : settings)
+      if (options.find(setting.key) == &option) given.push_back(&setting);
+    if (given.empty()) continue;
+    const Setting& setting = *given.back();  // the others have no effect
+    if (given.size() == 1 && setting.text.empty() && setting.source == Source::command_line)
+      usage_error(fmt::format("the path given to {} is empty", option.name),
+                  fmt::format("{} = \"\" ({})", option.name, setting.origin), "name a path, or leave the option out");
+    const char separator = option.positional ? '\n' : ',';
+    for (const std::string& path : option.is_list ? split(setting.text, separator) : std::vector{setting.text})
       if (const std::string flaw = flaw_of(path); !flaw.empty())
-        usage_error("the path cannot be used", fmt::format("{}: {} ({})", path, flaw, setting.origin), fix);
+        usage_error("the path cannot be used", fmt::format("{}: {} ({})", path, flaw, setting.origin),
+                    fmt::format("check the path given to {}", option.name));
   }
 }
 

@@ -11,13 +11,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <new>
 
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-enum Code : int { came_to_an_end, threw };
+enum Code : int { came_to_an_end, lacked_memory, threw };
 
 [[noreturn]] void child(const std::function<void()>& work, double most_seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -25,11 +26,13 @@ enum Code : int { came_to_an_end, threw };
   for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGXCPU}) signal(crash, SIG_DFL);
   const rlimit no_core{0, 0}, computing{static_cast<rlim_t>(std::ceil(most_seconds)), RLIM_INFINITY};
   setrlimit(RLIMIT_CORE, &no_core), setrlimit(RLIMIT_CPU, &computing);
-  // The C library says there that a heap is damaged. The parent says it better.
+  // glibc prints to stderr that the heap is corrupt; the parent prints an error of its own.
   if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   try {
     work();
   } catch (const Error&) {
+  } catch (const std::bad_alloc&) {
+    _exit(lacked_memory);
   } catch (...) {
     _exit(threw);
   }
@@ -40,14 +43,20 @@ enum Code : int { came_to_an_end, threw };
 
 std::string end_in_child(const std::function<void()>& work, double most_seconds) {
   const pid_t started = fork();
-  require(started >= 0, "no process for a trial: {}", std::strerror(errno));
+  if (started < 0)
+    throw Error(Exit::runtime, "a child process cannot be started", fmt::format("fork: {}", std::strerror(errno)),
+                "raise the limit of processes (ulimit -u)");
   if (started == 0) child(work, most_seconds);
   int status = 0;
-  while (waitpid(started, &status, 0) < 0) require(errno == EINTR, "a trial cannot be awaited: {}", std::strerror(errno));
+  while (waitpid(started, &status, 0) < 0)
+    if (errno != EINTR)
+      throw Error(Exit::runtime, "a child process cannot be awaited", fmt::format("waitpid: {}", std::strerror(errno)),
+                  "let the program that starts this one not ignore SIGCHLD");
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
     return fmt::format("more than {:.0f} s of computing", most_seconds);
   if (WIFSIGNALED(status)) return strsignal(WTERMSIG(status));
-  return WEXITSTATUS(status) == came_to_an_end ? "" : "a lack of memory";
+  const int code = WEXITSTATUS(status);
+  return code == came_to_an_end ? "" : code == lacked_memory ? "a lack of memory" : "an unexpected exception";
 }
 
 }  // namespace chorale

@@ -228,7 +228,10 @@ void read_everything(const std::filesystem::path& path) {
   const auto tried = [](const auto& part) {
     try {
       part();
-    } catch (const Error&) {}
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   };
   const h5::File file = open_record_file(path);
   for (const std::string& group : groups_in(file.get())) {
@@ -236,8 +239,8 @@ void read_everything(const std::filesystem::path& path) {
     const auto id = own<h5::Group>(H5Gopen2(file.get(), group.c_str(), H5P_DEFAULT));
     for (const std::string& name : links_in(id.get(), H5O_TYPE_DATASET)) {
       constexpr std::int64_t some_rows = 1000;  // of a variable that is too large to be read whole
-      tried([&] { read_variable(id.get(), name, -1, -1); });
-      tried([&] { read_variable(id.get(), name, -1, some_rows); });
+      if (!tried([&] { read_variable(id.get(), name, -1, -1); }))
+        tried([&] { read_variable(id.get(), name, -1, some_rows); });
     }
   }
 }

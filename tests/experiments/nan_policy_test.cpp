@@ -111,7 +111,7 @@ Lived live(const Injection& one, bool fails, const std::string& policy_name, tes
     } catch (const NotFinite& error) {
       lived.error = error.what();
       is_armed = false;
-      if (error.in_weights != one.in_weight) throw std::runtime_error("in_weights is wrong: " + lived.error);
+      if (error.weights_spoiled != one.in_weight) throw std::runtime_error("weights_spoiled is wrong: " + lived.error);
       policy.handle(error, run.training, record, folder);
     }
   } else if (policy_name == "skip") {
@@ -183,7 +183,7 @@ TEST_CASE("a run gives up when --on-nan cannot help") {
   };
   train::NanPolicy abort = policy_named("abort"), skip = policy_named("skip"), roll_back = policy_named("roll-back");
   CHECK(refused(abort, false, "") == "step 1: no\n  number\n  fix");
-  CHECK_THAT(refused(skip, true, ""), Catch::Contains("the weights are NaN or Inf, so skipping the step does not help"));
+  CHECK_THAT(refused(skip, true, ""), Catch::Contains("weights are NaN or Inf, so skipping the step does not help"));
   for (int i = 0; i < 10; ++i) CHECK(refused(skip, false, "") == "nothing");
   CHECK(run.training.steps() == 10);
   CHECK_THAT(refused(skip, false, ""), Catch::Contains("10 steps in a row were skipped"));
