@@ -41,6 +41,13 @@ void restore_model() {
   put_bytes(config, text), put_bytes(weights, data);
 }
 
+// The values are not compared: a forged manifest may state another step, from which the expected ones would follow.
+void load_set() {
+  Log log = quiet();
+  KnownState state = whole_state();
+  Checkpoint::open(set, log).read(state.tensors);
+}
+
 // What a manifest states between its checksum and the last brace.
 std::string body_of(const std::string& text) { return text.substr(32, text.size() - 34); }
 
@@ -63,7 +70,7 @@ void fuzz_manifest(std::string_view input) {
   restore_set();
   put_bytes(manifest,
             fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(input))), input));
-  step_loaded(set);
+  load_set();
 }
 
 std::vector<std::string> manifest_samples() {
@@ -75,7 +82,7 @@ std::vector<std::string> manifest_samples() {
 void fuzz_checkpoint(std::string_view input) {
   restore_set();
   put_bytes(input.starts_with('m') ? manifest : shard, input.substr(std::min<std::size_t>(1, input.size())));
-  step_loaded(set);
+  load_set();
 }
 
 std::vector<std::string> checkpoint_samples() {
