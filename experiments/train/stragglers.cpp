@@ -36,7 +36,8 @@ Stragglers::Stragglers(const PlanRequest& request) {
   const bool any_alone = std::ranges::any_of(by_place, [](const auto& entry) { return entry.second.size() == 1; });
   if (any_alone && ranks > 1) {
     for (std::size_t rank = 0; rank < ranks; ++rank) work_[rank] = plan_rank(request, static_cast<int>(rank)).flops;
-    std::iota(peers_.emplace_back(ranks).begin(), peers_[0].end(), 0);
+    std::vector<std::size_t>& all = peers_.emplace_back(ranks);
+    std::iota(all.begin(), all.end(), 0);
   } else if (ranks > 1) {
     for (auto& [place, group] : by_place) peers_.push_back(std::move(group));
   }

@@ -2,8 +2,9 @@
 
    SIGNALS=20 /usr/bin/python3 tests/outside.py preemption_test
 
-SIGNALS counts the signals, each at a random moment: SIGUSR1 to the launcher or to a rank, SIGTERM likewise. After a SIGTERM,
-Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for as long and kills them.
+SIGNALS counts the signals, each at a random moment: SIGUSR1 to the launcher or to a rank, SIGTERM likewise. After a
+SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for as long and
+kills them. On a slow machine that may be too early, so this way is left out unless TIMED is set.
 """
 import glob
 import os
@@ -15,10 +16,13 @@ import unittest
 
 from long_job import LongJob, ranks_of
 from programs import chorale, finish, start, until
+from trials import Trials
 
-signals = int(os.environ.get("SIGNALS", "4"))
+signals = int(os.environ.get("SIGNALS", "3"))
 seed = int(os.environ.get("SEED", "1"))
-ways = [(number, to) for number in (signal.SIGUSR1, signal.SIGTERM) for to in ("launcher", "rank")]
+ways = [(number, to) for to in ("rank", "launcher") for number in (signal.SIGTERM, signal.SIGUSR1)]
+if not os.environ.get("TIMED"):
+    ways.remove((signal.SIGTERM, "launcher"))
 
 
 def all_listen(job, count):
@@ -36,7 +40,7 @@ def all_listen(job, count):
 
 class Preemption(LongJob):
     def test_a_signal_at_a_random_moment_saves_and_ends_well(self):
-        chance = random.Random(seed)
+        chance, trials = random.Random(seed), Trials(self)
         for trial in range(signals):
             number, to = ways[trial % len(ways)]
             evaluates = ["--eval-interval", "3"] if trial % 3 == 2 else []
@@ -44,7 +48,7 @@ class Preemption(LongJob):
                              OMPI_MCA_odls_base_sigkill_timeout="10")
             until(lambda job=job: all_listen(job, 2), job)
             time.sleep(chance.uniform(0, 3))
-            with self.subTest(trial=trial, signal=number.name, to=to):
+            with trials.one(trial=trial, signal=number.name, to=to):
                 os.kill(job.pid if to == "launcher" else ranks_of(job)[chance.randrange(2)], number)
                 _, errors = finish(job)
                 stopped = re.search(r"stopped by a signal after step (\d+)", errors)

@@ -13,8 +13,10 @@ import unittest
 
 from long_job import LongJob, ranks_of
 from programs import finish, until
+from trials import Trials
 
 runs = int(os.environ.get("SLOW", "0"))
+seed = int(os.environ.get("SEED", "1"))
 
 
 def slow_down(pid, job, share):
@@ -33,7 +35,7 @@ def slow_down(pid, job, share):
 class SlowRank(LongJob):
     def warned(self, share, victim):
         """The errors of a run with a slow rank, which has done this share of the steps that it could."""
-        job = self.train("--no-save", ranks=2, iterations=40, samples=80, layout="dp{}")
+        job = self.train("--no-save", ranks=2, iterations=22, samples=80, layout="dp{}")
         before = self.steps()
         until(lambda: self.steps() > before, job)
         slow_down(ranks_of(job)[victim], job, share)
@@ -43,18 +45,19 @@ class SlowRank(LongJob):
 
     @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
     def test_a_rank_twice_as_slow_is_named(self):
-        chance = random.Random(1)
+        chance, trials = random.Random(seed), Trials(self)
         for trial in range(runs):
             victim = chance.randrange(2)
-            with self.subTest(trial=trial, victim=victim):
+            with trials.one(trial=trial, victim=victim):
                 errors = self.warned(0.5, victim)
                 self.assertRegex(errors, rf"rank {victim} on \S+ is slow: it computes .* times as long as its peers")
                 self.assertEqual(errors.count(" is slow: "), 1, errors)
 
     @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
     def test_a_rank_a_fifth_slower_is_no_alarm(self):
+        trials = Trials(self)
         for trial in range(runs):
-            with self.subTest(trial=trial):
+            with trials.one(trial=trial):
                 self.assertNotIn(" is slow: ", self.warned(1 / 1.2, trial % 2))
 
 

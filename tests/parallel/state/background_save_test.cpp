@@ -48,4 +48,25 @@ TEST_CASE("a background save that fails or is not finished leaves the earlier se
   CHECK(step_loaded(folder) == 4);
 }
 
+TEST_CASE("if one rank cannot write, a background save fails on all ranks", "[threads]") {
+  const TemporaryFolder folder;
+  const SystemClock clock;
+  save_step(folder, 1);
+  Exchange exchange(2);
+  std::vector<std::string> errors(2);
+  CHECK(on_threads(2, [&](ThreadRank& me) {
+          KnownState state = whole_state();
+          if (me.rank() == 1) state.tensors[0].data.count = 1;
+          BackgroundSave save(folder, known_metadata(2), state.tensors, exchange.peers(me.rank()), clock);
+          try {
+            save.finish();
+          } catch (const Error& error) {
+            errors[static_cast<std::size_t>(me.rank())] = error.what();
+          }
+        }) == "");
+  CHECK_THAT(errors[0], says("the checkpoint was not saved") && says("rank 1: "));
+  CHECK_THAT(errors[1], says("to save has 60 elements"));
+  CHECK(step_loaded(folder) == 1);
+}
+
 }  // namespace chorale::test

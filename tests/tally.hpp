@@ -1,0 +1,26 @@
+// Counts the trials of a test that tests/chaos.py runs. Prints its line at the end of the case, also if the case fails:
+//
+//   chaos: 6000 tried, 1 failed
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace chorale::test {
+
+class Tally {
+ public:
+  explicit Tally(bool prints = true) : prints_(prints) {}  // on ranks, only rank 0 prints
+  ~Tally() {
+    if (prints_) fmt::print("chaos: {} tried, {} failed\n", tried, failed);
+  }
+  Tally(const Tally&) = delete;
+  void add(bool held) { ++tried, failed += !held; }
+
+  std::int64_t tried = 0, failed = 0;
+
+ private:
+  bool prints_;
+};
+
+}  // namespace chorale::test
