@@ -215,9 +215,11 @@ class Train final : public Command {
       training.publish();
     }
     if (load_.empty()) return "";
-    const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
+    // Before the ranks meet in open(): then rank 0 may point runs/latest to the new run.
+    const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
+    const Checkpoint checkpoint = Checkpoint::open(folder, log, peers_of(training.mesh()));
     resume(training, checkpoint);
-    const std::string path = std::filesystem::canonical(checkpoint.path()).string();
+    const std::string path = checkpoint.path().string();
     if (Flight* const flight = session.runtime->flight()) flight->saved(path);
     require_steps_left(checkpoint);
     return path;

@@ -1,9 +1,9 @@
 // A save in the background holds the state of the moment at which it began, and a failure leaves the earlier sets.
 #include "parallel/state/background_save.hpp"
 
-#include "collectives/backends/threads.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/state/saved_state.hpp"
+#include "tests/spmd.hpp"
 #include "tests/temporary.hpp"
 
 namespace chorale::test {
