@@ -189,12 +189,12 @@ def groups(build, launch, sanitizer):
         yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
     if not sanitizer:
         yield from groups_on_hosts(tests, environment, launch)
+    yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
+    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},
+                portions=24)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, load=Fraction(2, 3),
                     portions=0)  # they often wait, as while MPI starts
-    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},
-                portions=24)
-    yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
 
 
 if __name__ == "__main__":
