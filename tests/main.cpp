@@ -4,11 +4,13 @@
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
-//   TEST_JOURNAL=file                 rank 0 appends lines to it: begin NAME · alive · end passed 0.123 NAME (or failed)
+//   TEST_JOURNAL=file                 rank 0 appends lines to it: begin NAME · alive · end passed (or failed) 1.2 3.4 NAME.
+//                                   The numbers are wall seconds and processor seconds, those of started programs included
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/times.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +40,7 @@ struct State {
   char case_name[256] = "";
   int journal = -1;
   std::chrono::steady_clock::time_point began;  // when this case began
+  double computed = 0;                          // processor seconds before this case
   bool ended = false;                           // the body of this case is over
   bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
   int passed = 0, failed = 0;
@@ -83,6 +86,13 @@ void note(const std::string& line) {
   if (write(state.journal, line.data(), line.size()) < 0) std::perror("TEST_JOURNAL");
 }
 
+double processor_seconds() {
+  tms t{};
+  times(&t);
+  const clock_t ticks = t.tms_utime + t.tms_stime + t.tms_cutime + t.tms_cstime;
+  return static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 void still_moves() { note("alive\n"); }
 
 struct Listener : ListenerBase {
@@ -93,6 +103,7 @@ struct Listener : ListenerBase {
     if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
     state.ended = state.agreed_already = false;
     state.began = std::chrono::steady_clock::now();
+    state.computed = processor_seconds();
     note(fmt::format("begin {}\n", state.case_name));
     doing(Doing::its_case);
   }
@@ -110,7 +121,8 @@ struct Listener : ListenerBase {
     doing(Doing::nothing);
     ++(failed_on.empty() ? state.passed : state.failed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - state.began;
-    note(fmt::format("end {} {:.3f} {}\n", failed_on.empty() ? "passed" : "failed", took.count(), state.case_name));
+    note(fmt::format("end {} {:.3f} {:.3f} {}\n", failed_on.empty() ? "passed" : "failed", took.count(),
+                     processor_seconds() - state.computed, state.case_name));
     if (state.rank == 0 && !failed_here && !failed_on.empty())
       std::cout << "FAILED on " << failed_on << ": " << state.case_name << std::endl;
   }

@@ -24,18 +24,25 @@ assert len(set(names)) == len(names), "two test files have the same name"
 import alive  # noqa: E402: found through sys.path
 
 
+def computed():
+    """The processor seconds of this program and of the programs that it has started and that have ended."""
+    return sum(os.times()[:4])
+
+
 class Result(unittest.TextTestResult):
     """Notes each case's start and outcome. If a class's setUpClass fails, all cases of the class fail."""
 
     def startTest(self, test):
-        self.began, self.bad, self.skips = time.monotonic(), len(self.failures) + len(self.errors), len(self.skipped)
+        self.began, self.computed = time.monotonic(), computed()
+        self.bad, self.skips = len(self.failures) + len(self.errors), len(self.skipped)
         self.note(f"begin {test.id()}")
         super().startTest(test)
 
     def stopTest(self, test):
         super().stopTest(test)
         ok, ran = len(self.failures) + len(self.errors) == self.bad, len(self.skipped) == self.skips
-        self.close("failed" if not ok else "passed" if ran else "skipped", test.id(), time.monotonic() - self.began)
+        self.close("failed" if not ok else "passed" if ran else "skipped", test.id(),
+                   time.monotonic() - self.began, computed() - self.computed)
 
     def addError(self, test, error):
         super().addError(test, error)
@@ -51,12 +58,12 @@ class Result(unittest.TextTestResult):
             return
         whole = test.id().partition("(")[2].rstrip(")")
         for case in [case for case in self.left if case.startswith(f"{whole}.")] or [test.id()]:
-            self.close(outcome, case, 0)
+            self.close(outcome, case, 0, 0)
 
-    def close(self, outcome, case, seconds):
+    def close(self, outcome, case, seconds, of_processors):
         self.left.discard(case)
         self.totals[outcome] = self.totals.get(outcome, 0) + 1
-        self.note(f"end {outcome} {seconds:.3f} {case}")
+        self.note(f"end {outcome} {seconds:.3f} {of_processors:.3f} {case}")
 
     def note(self, line):
         if alive.journal:

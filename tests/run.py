@@ -8,7 +8,8 @@ programs from outside. A test program gets its cases in TEST_CASES and reports p
 or hangs, it has failed, its program is ended, and another process runs the remaining cases.
 
 As many programs run at once as keep all processors busy. A program under mpirun counts once per rank. Programs with the
-most ranks start first.
+most ranks start first. Each group's line ends with its processor seconds, for ranks those of rank 0 times their number: on
+a busy machine they change less than wall seconds.
 """
 import os
 import re
@@ -36,7 +37,7 @@ class Group:
     ranks: int = 1
     load: Fraction = Fraction(1)  # the fraction of a processor that one rank keeps busy
     portions: int = 1  # number of processes that share the cases; 0: the program decides
-    results: dict = field(default_factory=dict)  # case: (outcome, seconds)
+    results: dict = field(default_factory=dict)  # case: (outcome, seconds, processor seconds)
     began: float = 0.0
 
     def divided(self):
@@ -49,11 +50,13 @@ class Group:
         return [cases[first::self.portions] for first in range(min(self.portions, len(cases)))]
 
     def count(self, outcome):
-        return sum(result == outcome for result, _ in self.results.values())
+        return sum(result == outcome for result, *_ in self.results.values())
 
     def __str__(self):
         skipped, took = self.count("skipped"), time.monotonic() - self.began
+        computed = self.ranks * sum(computed for *_, computed in self.results.values())
         return (f"{self.name:<28} {self.count('passed'):>4} passed {self.count('failed'):>3} failed  {took:6.1f} s"
+                f"  {computed:6.1f} s computed"
                 + (f"  {skipped} skipped" if skipped else ""))
 
 
@@ -67,8 +70,8 @@ def read(journal):
     for line in lines:
         if line.startswith("begin "):
             open_case = line[len("begin "):]
-        elif closing := re.match(r"end (\w+) ([\d.]+) (.*)", line):
-            ended[closing[3]], open_case = (closing[1], float(closing[2])), None
+        elif closing := re.match(r"end (\w+) ([\d.]+) ([\d.]+) (.*)", line):
+            ended[closing[4]], open_case = (closing[1], float(closing[2]), float(closing[3])), None
     return ended, open_case
 
 
@@ -113,7 +116,7 @@ class Runner:
         self.groups.append(group)
         portions = group.divided()
         if not portions:
-            group.results["(the list of its cases)"] = "failed", 0.0
+            group.results["(the list of its cases)"] = "failed", 0.0, 0.0
         self.jobs += [(group, cases) for cases in portions]
 
     def run(self):
@@ -140,13 +143,13 @@ class Runner:
             if left:  # the program ended before it had run all of them
                 broken = open_case if open_case in left else left[0]
                 left.remove(broken)
-                ended[broken] = "failed", 0.0
+                ended[broken] = "failed", 0.0, 0.0
                 trouble = f"{broken}: {trouble or 'has not run'}"
-            elif trouble and not any(outcome == "failed" for outcome, _ in ended.values()):
-                ended[f"(the end of {cases[0]} …)"] = "failed", 0.0
+            elif trouble and not any(outcome == "failed" for outcome, *_ in ended.values()):
+                ended[f"(the end of {cases[0]} …)"] = "failed", 0.0, 0.0
             with self.change:
                 group.results |= ended
-                if any(outcome == "failed" for outcome, _ in ended.values()):
+                if any(outcome == "failed" for outcome, *_ in ended.values()):
                     print(f"{group.name}: {trouble}\n{output}", flush=True)
         with self.change:
             self.jobs.remove((group, cases))
@@ -210,7 +213,7 @@ if __name__ == "__main__":
         alive.end(os.getpid(), itself=False)
     print("the slowest cases")
     slowest = sorted(((seconds, case, group.name) for group in runner.groups
-                      for case, (_, seconds) in group.results.items()), reverse=True)
+                      for case, (_, seconds, _) in group.results.items()), reverse=True)
     print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     print(f"{passed} passed, {failed} failed")

@@ -31,7 +31,7 @@ for case in wanted:
             time.sleep(0.25)
             journal.write("alive\\n")
     outcome = "failed" if case.startswith("fail") else "skipped" if case.startswith("skip") else "passed"
-    journal.write(f"end {outcome} 0.5 {case}\\n")
+    journal.write(f"end {outcome} 0.5 0.25 {case}\\n")
 sys.exit(3 if "bad-end" in wanted else 0)
 """
 
@@ -45,12 +45,12 @@ class Runner(unittest.TestCase):
         with contextlib.redirect_stdout(printed):
             runner.add(group)
             runner.run()
-        return {case: outcome for case, (outcome, _) in group.results.items()}, printed.getvalue()
+        return {case: outcome for case, (outcome, *_) in group.results.items()}, printed.getvalue()
 
     def test_what_passes_fails_and_is_skipped_is_counted(self):
         results, printed = self.run_cases("pass-1 fail-1 skip-1 pass-2", portions=2)
         self.assertEqual(results, {"pass-1": "passed", "fail-1": "failed", "skip-1": "skipped", "pass-2": "passed"})
-        self.assertRegex(printed, r"a group +2 passed +1 failed .* 1 skipped")
+        self.assertRegex(printed, r"a group +2 passed +1 failed .* 1\.0 s computed  1 skipped")
         self.assertIn("fail-1 speaks", printed)
 
     def test_what_passes_says_nothing(self):
