@@ -6,12 +6,13 @@
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
 # go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
 # need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a bundle
-# would see those names too. Tests may have `using namespace chorale`, and those of all folders share bundles. So a test that
-# defines a name that some header declares is compiled alone.
+# would see those names too. Tests of all folders share bundles, and may have `using namespace chorale`. A test that opens
+# another namespace shares a bundle with the tests that open the same one. A test that defines a name of its own shares no
+# bundle with a test whose headers declare this name, unless its own headers declare it too.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
-  kind = substr(file, 1, RLENGTH)
-  if (parses[file]) return (kind ~ /^(experiments|tests)$/ ? kind : "library") "_parsers"
+  kind = substr(file, 1, RLENGTH) opened[file]
+  if (parses[file]) return (kind ~ /^(experiments|tests)/ ? kind : "library") "_parsers"
   # Each of these has a namespace named after a function.
   if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends|analysis/) kind = "algorithms"
   sub("/", "_", kind)
@@ -29,27 +30,42 @@ function name_in(line) {
   return line
 }
 
-function hides_a_declared_name(file,    i) {
-  for (i = 1; i <= locals[file]; ++i)
-    if (local[file, i] in declared) return 1
-  return 0
+# Notes the names that the headers of a file declare, of the names that some source hides.
+function read_headers(file, from,    i, k, header) {
+  for (i = 1; i <= includes[from]; ++i) {
+    header = included[from, i]
+    if ((file, header) in reached) continue
+    reached[file, header] = 1
+    for (k = 1; k <= declares[header]; ++k)
+      if (!((file, declared[header, k]) in sees)) {
+        sees[file, declared[header, k]] = 1
+        seen[file, ++sights[file]] = declared[header, k]
+      }
+    read_headers(file, header)
+  }
 }
 
 function note(name, means) {
   if (name == "") return
   local[FILENAME, ++locals[FILENAME]] = name
+  hides[name] = 1
   meaning[FILENAME, locals[FILENAME]] = means
 }
 
 function fits(bundle, file,    i) {
   if (filled[bundle] + size[file] > most) return 0
-  for (i = 1; i <= locals[file]; ++i)
+  for (i = 1; i <= locals[file]; ++i) {
     if ((bundle, local[file, i]) in taken && taken[bundle, local[file, i]] != meaning[file, i]) return 0
+    if ((bundle, local[file, i]) in sees && !((file, local[file, i]) in sees)) return 0
+  }
+  for (i = 1; i <= sights[file]; ++i)
+    if ((bundle, seen[file, i]) in taken && !((bundle, seen[file, i]) in sees)) return 0
   return 1
 }
 
+/^#include "/ { included[FILENAME, ++includes[FILENAME]] = substr($2, 2, length($2) - 2) }
 FILENAME ~ /\.hpp$/ {
-  if (/^[A-Za-z[]/ && (name = name_in($0)) != "") declared[name] = 1
+  if (/^[A-Za-z[]/ && (name = name_in($0)) in hides) declared[FILENAME, ++declares[FILENAME]] = name
   next
 }
 FNR == 1 { files[++n] = FILENAME; hidden = 0 }
@@ -57,7 +73,13 @@ FNR == 1 { files[++n] = FILENAME; hidden = 0 }
 /^#include .*(json\.hpp|toml\.hpp|ds_config\.hpp|bench\/(results|launches)\.hpp)/ { parses[FILENAME] = 1 }
 /^namespace \{/ { hidden = 1; next }
 /^\}  \/\/ namespace$/ { hidden = 0 }
-/^using namespace/ && !(FILENAME ~ /^tests/ && /namespace chorale;/) { alone[FILENAME] = 1 }
+/^using namespace/ && FILENAME !~ /^tests/ { alone[FILENAME] = 1 }
+/^using namespace/ && FILENAME ~ /^tests/ && !/namespace chorale;/ {
+  name = $3
+  gsub(/^chorale::|;$/, "", name)
+  gsub(/::/, "_", name)
+  opened[FILENAME] = opened[FILENAME] "_" name
+}
 hidden && /^[A-Za-z[]/ && !/^[A-Z_]+\(/ {
   note(name_in($0), /^(using|namespace) .*=/ ? $0 : FILENAME)  # identical aliases may repeat
   # constexpr int most = 8, least = 2;
@@ -67,13 +89,15 @@ hidden && /^[A-Za-z[]/ && !/^[A-Z_]+\(/ {
 
 END {
   for (i = 1; i <= n; ++i) {
-    if (files[i] in alone || (files[i] ~ /^tests/ && hides_a_declared_name(files[i]))) continue
+    if (files[i] in alone) continue
+    if (files[i] ~ /^tests/) read_headers(files[i], files[i])
     kind = kind_of(files[i])
     for (number = 1; number <= count[kind] && !fits(kind "-" number, files[i]);) ++number
     if (number > count[kind]) count[kind] = number
     bundle = kind "-" number
     filled[bundle] += size[files[i]]
     for (k = 1; k <= locals[files[i]]; ++k) taken[bundle, local[files[i], k]] = meaning[files[i], k]
+    for (k = 1; k <= sights[files[i]]; ++k) sees[bundle, seen[files[i], k]] = 1
     print bundle ":" files[i]
   }
 }

@@ -60,6 +60,22 @@ class Bundles(unittest.TestCase):
         self.assertEqual(self.sorted({"parallel/a.cpp": "namespace {\nusing namespace b;\n}\n", "parallel/b.cpp": "\n"}),
                          {"parallel/b.cpp": "parallel-1"})
 
+    def test_tests_that_open_the_same_namespace_go_together(self):
+        opens = "using namespace chorale;\n"
+        more = opens + "using namespace chorale::b;\n"
+        self.assertEqual(self.sorted({"tests/a_test.cpp": opens, "tests/b_test.cpp": more, "tests/c_test.cpp": "\n",
+                                      "tests/d_test.cpp": more}),
+                         {"tests/a_test.cpp": "tests-1", "tests/c_test.cpp": "tests-1",
+                          "tests/b_test.cpp": "tests_b-1", "tests/d_test.cpp": "tests_b-1"})
+
+    def test_a_test_stays_apart_from_headers_that_declare_a_name_of_its_own(self):
+        hides, uses = "namespace {\nint places() {\n}\n}\n", '#include "parallel/outer.hpp"\n'
+        headers = {"parallel/outer.hpp": '#include "parallel/inner.hpp"\n', "parallel/inner.hpp": "struct places {\n};\n"}
+        for one, other, together in ((hides, uses, False), (uses, hides, False), (hides, "int x;\n", True),
+                                     (uses + hides, uses, True)):
+            found = self.sorted({"tests/a_test.cpp": one, "tests/b_test.cpp": other, **headers})
+            self.assertEqual(found["tests/a_test.cpp"] == found["tests/b_test.cpp"], together, (one, other))
+
 
 if __name__ == "__main__":
     unittest.main()
