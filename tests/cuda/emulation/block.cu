@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" void chorale_emulation_switch(void** from, void* to);
 asm(R"(
@@ -83,22 +83,24 @@ struct Block {
 };
 
 // Each host thread that launches kernels has one Block, which is kept until the thread ends.
-thread_local std::unique_ptr<Block> block;
+thread_local std::unique_ptr<Block> owned_block;
+constinit thread_local Block* block = nullptr;  // a plain pointer to it needs no check at every access
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulated kernel: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
   std::abort();
 }
 
-void wait_for(Waits what) {
-  Fiber& fiber = block->fibers[block->current];
+// The functions that run for every switch get the block as an argument: its address in a library costs a call.
+void wait_for(Block& here, Waits what) {
+  Fiber& fiber = here.fibers[here.current];
   fiber.waits = what;
-  chorale_emulation_switch(&fiber.stack_pointer, block->scheduler);
+  chorale_emulation_switch(&fiber.stack_pointer, here.scheduler);
 }
 
 void enter() {
   (*block->kernel)();
-  wait_for(Waits::ended);
+  wait_for(*block, Waits::ended);
   fail("a thread that had ended was resumed");
 }
 
@@ -113,20 +115,23 @@ void start(unsigned thread) {
   fiber.stack_pointer = top;
 }
 
-void resume(unsigned thread) {
-  block->current = thread;
-  threadIdx.x = thread;
-  block->fibers[thread].waits = Waits::no;
-  chorale_emulation_switch(&block->scheduler, block->fibers[thread].stack_pointer);
+void resume(Block& here, unsigned thread) {
+  here.current = thread;
+  here.fibers[thread].waits = Waits::no;
+  chorale_emulation_switch(&here.scheduler, here.fibers[thread].stack_pointer);
 }
 
 // Runs a warp until all its lanes have ended or all wait for the block. Returns Waits::ended or Waits::block.
-Waits run_warp(unsigned first) {
+Waits run_warp(Block& here, unsigned first) {
+  unsigned& index = threadIdx.x;
   for (;;) {
-    for (unsigned lane = 0; lane < warp; ++lane) resume(first + (block->backwards ? warp - 1 - lane : lane));
-    const Waits all = block->fibers[first].waits;
+    for (unsigned lane = 0; lane < warp; ++lane) {
+      index = first + (here.backwards ? warp - 1 - lane : lane);
+      resume(here, index);
+    }
+    const Waits all = here.fibers[first].waits;
     for (unsigned lane = first; lane < first + warp; ++lane)
-      if (block->fibers[lane].waits != all) fail("lanes of a warp wait for different things");
+      if (here.fibers[lane].waits != all) fail("lanes of a warp wait for different things");
     if (all != Waits::warp) return all;
   }
 }
@@ -137,21 +142,22 @@ void run_block() {
   block->backwards = !block->backwards;
   const unsigned from = block->backwards ? block->threads - warp : 0;
   for (Waits all = Waits::block; all != Waits::ended;) {
-    all = run_warp(from);
+    all = run_warp(*block, from);
     for (unsigned done = warp; done < block->threads; done += warp)
-      if (run_warp(block->backwards ? from - done : done) != all) fail("warps of a block wait for different things");
+      if (run_warp(*block, block->backwards ? from - done : done) != all) fail("warps of a block wait for different things");
   }
 }
 
 }  // namespace
 
 const void* exchange(const void* mine, std::size_t bytes) {
-  Fiber& fiber = block->fibers[block->current];
-  std::byte(*half)[most_exchanged] = block->exchanged[fiber.odd];
+  Block& here = *block;
+  Fiber& fiber = here.fibers[here.current];
+  std::byte(*half)[most_exchanged] = here.exchanged[fiber.odd];
   fiber.odd = !fiber.odd;
-  std::memcpy(half[block->current], mine, bytes);
-  const unsigned first = block->current / warp * warp;
-  wait_for(Waits::warp);
+  std::memcpy(half[here.current], mine, bytes);
+  const unsigned first = here.current / warp * warp;
+  wait_for(here, Waits::warp);
   return half[first];
 }
 
@@ -180,11 +186,12 @@ void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, c
     throw std::invalid_argument("a block has at most 227 KiB of shared memory; this one asks for " +
                                 std::to_string(shared_bytes) + " bytes");
   if (!block) {
-    block = std::make_unique<Block>();
+    owned_block = std::make_unique<Block>();
     void* stacks = mmap(nullptr, most_threads * stack_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) throw std::bad_alloc();
-    block->stacks = static_cast<std::byte*>(stacks);
+    owned_block->stacks = static_cast<std::byte*>(stacks);
+    block = owned_block.get();
   }
   block->threads = threads;
   block->shared_bytes = shared_bytes;
@@ -200,5 +207,5 @@ void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, c
 
 }  // namespace emulation
 
-void __syncthreads() { emulation::wait_for(emulation::Waits::block); }
-void __syncwarp() { emulation::wait_for(emulation::Waits::warp); }
+void __syncthreads() { emulation::wait_for(*emulation::block, emulation::Waits::block); }
+void __syncwarp() { emulation::wait_for(*emulation::block, emulation::Waits::warp); }

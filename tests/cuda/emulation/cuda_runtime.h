@@ -26,7 +26,7 @@
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
-extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+extern constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;  // constinit: no check at every access
 
 // ── the threads of a block ──
 void __syncthreads();
