@@ -35,6 +35,7 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
   const Gpu gpu;
   if (!gpu) return;
   const DevicePlugin plugin;
+  std::map<std::string, test::Seen> plain;  // by layout
   for (const auto& [word, places] : {std::pair{"dp1", Places{false, false, true}},
                                      {"dp1.z2", Places{false, true, true}},
                                      {"dp1.z3", Places{true, true, true}},
@@ -43,13 +44,16 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
     const Layout layout = parse_layout(word, 1);
     TrainingOptions options = options_on(layout, "exact", DType::f32);
     INFO(word);
-    DeviceRun plain(plugin, options, layout);
-    plain.run.steps(3).seen.held_out = plain.run.training.evaluate(plain.run.read, 7);
+    if (!plain.contains(word)) {
+      DeviceRun device(plugin, options, layout);
+      device.run.steps(3).seen.held_out = device.run.training.evaluate(device.run.read, 7);
+      plain[word] = std::move(device.run.seen);
+    }
     for (const UpdateTime update : {UpdateTime::after, UpdateTime::speculative}) {
       options.offload = to_host(places), options.update = update;
       DeviceRun offloaded(plugin, options, layout);
       offloaded.run.steps(3).seen.held_out = offloaded.run.training.evaluate(offloaded.run.read, 7);
-      CHECK(test::difference(plain.run.seen, offloaded.run.seen) == "");
+      CHECK(test::difference(plain[word], offloaded.run.seen) == "");
     }
   }
 }
