@@ -10,6 +10,7 @@
 #include "src/base/error.hpp"
 #include "src/base/machine_file.hpp"
 #include "src/base/text.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace chorale::test {

@@ -6,6 +6,7 @@
 #include "src/data/bpe.hpp"
 #include "src/data/megatron.hpp"
 #include "src/data/token_file.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace chorale::test {

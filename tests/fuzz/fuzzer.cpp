@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "src/base/error.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace chorale::test {

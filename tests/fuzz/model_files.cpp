@@ -6,6 +6,7 @@
 #include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/record/safetensors.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/parallel/state/hugging_face_shapes.hpp"
 #include "tests/parallel/state/saved_state.hpp"

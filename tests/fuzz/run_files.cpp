@@ -6,6 +6,7 @@
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/record/reader.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/record/rows.hpp"
 

@@ -1,6 +1,6 @@
-// Targets of fuzzing: functions that take any bytes, as a hostile or damaged input would have them. A target may throw an
-// Error, which refuses the input. Any other end is a defect: a crash, another exception, an endless loop, memory without
-// bound, a report of a sanitizer.
+// Targets of fuzzing: functions that must survive any input, also a hostile or damaged one. A target may throw an Error,
+// which refuses the input. Any other end is a defect: a crash, another exception, an endless loop, memory without bound, a
+// report of a sanitizer.
 //
 //                              ┌─ tests/fuzz/trials.cpp    mutations of the corpus in child processes, in tests_run
 //   tests/fuzz/TARGET.cpp ─────┤
@@ -28,9 +28,6 @@ const Target& target_named(const std::string& name);
 
 // The files of the target's corpus and its samples. `root`: of the repository.
 std::vector<std::string> good_inputs(const Target& target, const std::filesystem::path& root);
-
-std::string bytes_in(const std::filesystem::path& file);
-void put_bytes(const std::filesystem::path& file, std::string_view bytes);
 
 // Reads the options of a command as the program does, and checks them, but does not run the command.
 void check_command(const std::string& command, const std::vector<std::string>& arguments);

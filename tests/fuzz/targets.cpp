@@ -1,8 +1,8 @@
 // The table of targets. To add one, add a file to this folder and a row here.
 #include <algorithm>
-#include <fstream>
 
 #include "src/base/error.hpp"
+#include "tests/files.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace chorale::test {
@@ -67,18 +67,6 @@ const Target& target_named(const std::string& name) {
   const auto found = std::ranges::find(targets(), name, &Target::name);
   require(found != targets().end(), "there is no target called \"{}\": tests/fuzz/targets.cpp lists them", name);
   return *found;
-}
-
-std::string bytes_in(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-void put_bytes(const std::filesystem::path& file, std::string_view bytes) {
-  std::ofstream stream(file, std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) throw std::runtime_error("cannot write " + file.string());
 }
 
 std::vector<std::string> good_inputs(const Target& target, const std::filesystem::path& root) {

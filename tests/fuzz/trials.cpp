@@ -17,19 +17,15 @@
 #include "src/base/error.hpp"
 #include "tests/fuzz/mutation.hpp"
 #include "tests/progress.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/temporary.hpp"
 
 namespace chorale::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // a sanitizer reserves terabytes of addresses
-#else
-constexpr bool sanitized = false;
-#endif
 constexpr std::int64_t batch = 2000;  // trials of one child
 
-// What the child tells. It lies in memory that parent and child share, because a child that crashed tells nothing more.
+// The child's progress, in shared memory, so that it survives a crash of the child.
 struct Told {
   std::atomic<std::int64_t> trial, good_accepted, accepted;
   char exception[300];

@@ -7,9 +7,8 @@
 // smoothing over a shard of the vocabulary. Chorale has no label smoothing.
 #include <fmt/ranges.h>
 
-#include <fstream>
-
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/parallel/zoo/detectors.hpp"
 
 namespace chorale::zoo {
@@ -92,11 +91,6 @@ struct Section {
   std::string text() const { return heading() + "\n" + table_of(with_detectors({"mistake", "layout"}), rows); }
 };
 
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // Where a section begins on the page, and its length.
 std::pair<std::size_t, std::size_t> place_of(const std::string& heading, const std::string& page) {
   const std::size_t begins = page.find(heading);
@@ -107,13 +101,13 @@ std::pair<std::size_t, std::size_t> place_of(const std::string& heading, const s
 
 void compare_with_page(const std::string& heading, const std::string& text) {
   if (const std::string path = test::environment("ZOO_TABLE", ""); !path.empty()) {
-    std::string page = read(path);
+    std::string page = test::bytes_in(path);
     const auto [begins, length] = place_of(heading, page);
     page.replace(begins, length, text);
-    std::ofstream(path) << page;
+    test::put_bytes(path, page);
   }
   INFO("to write the page anew: ZOO_TABLE=docs/bug_zoo.md build/tests_run \"the proof catches*\"");
-  const std::string page = read("docs/bug_zoo.md");
+  const std::string page = test::bytes_in("docs/bug_zoo.md");
   const auto [begins, length] = place_of(heading, page);
   CHECK(page.substr(begins, length) == text);
 }

@@ -1,0 +1,25 @@
+"""Counts the trials of a test that tests/chaos.py runs. Prints a line at the end of the case, also if the case fails:
+
+   chaos: 20 tried, 1 failed
+"""
+import contextlib
+
+
+class Tally:
+    def __init__(self, case):
+        self.case, self.tried, self.failed = case, 0, 0
+        case.addCleanup(self.tell)
+
+    def tell(self):
+        print(f"chaos: {self.tried} tried, {self.failed} failed", flush=True)
+
+    @contextlib.contextmanager
+    def trial(self, *message, **facts):
+        """As subTest: the trials after a failed one go on."""
+        self.tried += 1
+        with self.case.subTest(*message, **facts):
+            try:
+                yield
+            except Exception:
+                self.failed += 1
+                raise
