@@ -1,6 +1,7 @@
-// Loads the checkpoint in TEST_FOLDER/golden on several layouts, and saves it again from each. golden_test.py wrote that
+// Loads the checkpoint in TEST_FOLDER/golden on each of the TEST_LAYOUTS, and saves it again. golden_test.py wrote that
 // checkpoint, and compares the copies with it.
 #include "parallel/state/resume.hpp"
+#include "src/base/text.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 
@@ -8,7 +9,7 @@ namespace chorale::test {
 
 TEST_CASE("load a golden checkpoint on several layouts and save it again", "[.golden-loader]") {
   const std::filesystem::path folder = needed("TEST_FOLDER");
-  for (const char* word : {"dp1", "dp2.tp2.z1", "dp1.tp2.pp2", "dp4.z3", "dp3.z2", "dp2.rep2.z3", "dp1.pp2.v2"}) {
+  for (const std::string& word : split(needed("TEST_LAYOUTS"), ' ')) {
     const Layout layout = parse_layout(word, 0);
     const std::string trouble = on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
       Log log({.level = "off"});

@@ -16,12 +16,13 @@ import numpy
 
 from checkpoint_files import read_checkpoint
 from programs import chorale, start, tests_run, without_mpi
+from tally import Tally
 
 version = 1  # of the checkpoints below
 layers, width, ffn, sequence, vocabulary, step = 4, 12, 24, 6, 32, 7
 model = {"family": "gpt2", "layers": layers, "heads": 4, "groups": 4, "width": width, "ffn": ffn, "sequence": sequence,
          "vocabulary": vocabulary, "dropout": 0.1, "epsilon": 1e-5, "rotary_base": 10000.0, "tied": True}
-layouts = ["dp1", "dp2.tp2.z1", "dp1.tp2.pp2", "dp4.z3", "dp3.z2", "dp2.rep2.z3", "dp1.pp2.v2"]  # of golden.cpp
+layouts = ["dp1", "dp2.tp2.z1", "dp1.tp2.pp2", "dp4.z3", "dp3.z2", "dp2.rep2.z3", "dp1.pp2.v2"]
 
 
 def shapes():
@@ -100,6 +101,7 @@ def write_checkpoint(folder, tensors, choose, number=version):
 class Golden(unittest.TestCase):
     def setUp(self):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.tally = Tally(self)
         self.choose = random.Random(int(os.environ.get("SEED", "1")))
         bits = numpy.random.default_rng(self.choose.randrange(1 << 30))
         self.tensors = {name: bits.standard_normal(shape).astype("<f4") for name, shape in shapes().items()}
@@ -113,10 +115,10 @@ class Golden(unittest.TestCase):
 
     def test_any_layout_loads_a_checkpoint_of_this_format_exactly(self):
         written = write_checkpoint(f"{self.folder}/golden", self.tensors, self.choose)
-        result = start([tests_run, "[.golden-loader]"], TEST_FOLDER=self.folder)
+        result = start([tests_run, "[.golden-loader]"], TEST_FOLDER=self.folder, TEST_LAYOUTS=" ".join(layouts))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for layout in layouts:
-            with self.subTest(layout):
+            with self.tally.trial(layout):
                 metadata, tensors = read_checkpoint(f"{self.folder}/{layout}/step-{step}")
                 for fact in ("step", "cursor", "seed", "updates"):
                     self.assertEqual(metadata[fact], written[fact], fact)
@@ -130,7 +132,7 @@ class Golden(unittest.TestCase):
         write_checkpoint(f"{self.folder}/golden", self.tensors, self.choose, version + 1)
         for words in (["train", "--load", "golden"], ["generate", "--load", "golden"], ["export", "--load", "golden",
                                                                                         "--out", "new"]):
-            with self.subTest(words[0]):
+            with self.tally.trial(words[0]):
                 self.refused(*words, says=["newer format", f"has version {version + 1}", f"up to {version}"])
 
     def record(self, number):
@@ -147,11 +149,13 @@ class Golden(unittest.TestCase):
         return path
 
     def test_a_record_of_this_format_is_read_exactly_and_a_newer_one_is_refused(self):
-        result = start([chorale, "report", self.record(1), "--format", "json"])
-        self.assertEqual(result.returncode, 0, result.stderr)
-        rows = json.loads(result.stdout)[0]["groups"]["/train"]
-        self.assertEqual([(row["step"], row["loss"]) for row in rows], [(1, 4.25), (2, 3.5), (3, 3.125)])
-        self.refused("report", self.record(2), says=["its schema version is 2; this program reads up to 1"])
+        with self.tally.trial("this format"):
+            result = start([chorale, "report", self.record(1), "--format", "json"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            rows = json.loads(result.stdout)[0]["groups"]["/train"]
+            self.assertEqual([(row["step"], row["loss"]) for row in rows], [(1, 4.25), (2, 3.5), (3, 3.125)])
+        with self.tally.trial("a newer format"):
+            self.refused("report", self.record(2), says=["its schema version is 2; this program reads up to 1"])
 
     def test_newer_files_of_other_kinds_are_refused_by_their_versions(self):
         files = {
@@ -165,14 +169,15 @@ class Golden(unittest.TestCase):
                            ["data", "show"], ["its version is 9; this program reads version 1"]),
         }
         for name, (content, words, says) in files.items():
-            with self.subTest(name):
+            with self.tally.trial(name):
                 with open(f"{self.folder}/{name}", "wb") as file:
                     file.write(content if isinstance(content, bytes) else content.encode())
                 self.refused(*words, name, says=[name, *says])
         os.makedirs(f"{self.folder}/run/flight")
         with open(f"{self.folder}/run/flight/n0.json", "w", encoding="ascii") as file:
             json.dump({"version": 9, "host": "n0", "ranks": []}, file)
-        self.refused("explain", "run", says=["n0.json", "its version is 9; this program reads up to 1"])
+        with self.tally.trial("n0.json"):
+            self.refused("explain", "run", says=["n0.json", "its version is 9; this program reads up to 1"])
 
 
 if __name__ == "__main__":
