@@ -15,6 +15,7 @@
 #include "collectives/algorithms.hpp"
 #include "src/base/random.hpp"
 #include "tests/collectives/worlds.hpp"
+#include "tests/tally.hpp"
 
 namespace chorale::test {
 namespace {
@@ -50,14 +51,14 @@ ReducingCall drawn_call(std::uint64_t number, Communicator& c) {
   for (;;) {
     ReducingCall call{number,
                       able[static_cast<std::size_t>(below(draw, std::ssize(able)))],
-                      all_dtypes[below(draw, 7)],
-                      static_cast<Redop>(below(draw, 5)),
+                      all_dtypes[below(draw, std::ssize(all_dtypes))],
+                      static_cast<Redop>(below(draw, std::ssize(redop_names))),
                       1 + static_cast<int>(below(draw, 3)),
                       below(draw, 9),
                       {},
                       {}};
     const std::int64_t ranges[] = {1, p, p, 2 * p + 2, 2 * p + 2, 300, 300, 300, 5000, 5000, 5000, 65537};
-    const std::int64_t count = below(draw, ranges[below(draw, 12)]);
+    const std::int64_t count = below(draw, ranges[below(draw, std::ssize(ranges))]);
     const Collective what = call.algorithm->what;
     std::vector<int> hosts;
     if (below(draw, 2) == 0)
@@ -200,23 +201,29 @@ TEST_CASE("random reductions are right within the rounding of their type, on eve
   std::vector<const Backend*> able;
   for (const Backend& backend : all_backends())
     if (joins_all(backend)) able.push_back(&backend);
-  for (std::size_t b = 0; b < able.size(); ++b) {
-    Communicator c = open_world(able[b]->name, world(), clock);
+  Tally tally(world().rank() == 0);
+  for (std::int64_t b = 0; b < std::ssize(able); ++b) {
+    const Backend& backend = *able[static_cast<std::size_t>(b)];
+    Communicator c = open_world(backend.name, world(), clock);
     HostMemory heap;
     Ledger ledger;
     Allocator ordinary(heap, ledger);
     std::string trouble;
-    for (std::int64_t i = 0; i < cases / std::ssize(able); ++i) {
-      const ReducingCall call = drawn_call(seed * 1'000'000'007 + static_cast<std::uint64_t>(i) * able.size() + b, c);
+    for (std::int64_t i = b; i < cases; i += std::ssize(able)) {
+      const ReducingCall call = drawn_call(seed * 1'000'000'007 + static_cast<std::uint64_t>(i), c);
       alive();
       std::string wrong;
-      visit(call.dtype, [&]<class T>(Type<T>) { wrong = trouble_of<T>(call, c, i % 3 == 0 ? ordinary : c.allocator()); });
+      Allocator& memory = i / std::ssize(able) % 3 == 0 ? ordinary : c.allocator();
+      visit(call.dtype, [&]<class T>(Type<T>) { wrong = trouble_of<T>(call, c, memory); });
+      tally.add(ranks_that_failed(!wrong.empty()).empty());
       if (!wrong.empty() && trouble.empty())
-        trouble = fmt::format("{}, {} ranks on {}, rank {}: {}", call.words(), c.size(), able[b]->name, c.rank(), wrong);
+        trouble = fmt::format("{}, {} ranks on {}, rank {}: {}", call.words(), c.size(), backend.name, c.rank(), wrong);
     }
     INFO(trouble);
     REQUIRE_ALL(trouble.empty());
   }
+  REQUIRE(tally.tried == cases);
+  REQUIRE(cases > 0);
 }
 
 }  // namespace chorale::test
