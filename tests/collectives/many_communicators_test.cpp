@@ -1,5 +1,9 @@
 // Communicators that come and go leave nothing behind: no memory, no open file, no mapping. COMMUNICATORS sets how many are
-// made on each backend (100; each is used, and each hundred in a new world).
+// made on each backend (100). Each is used, and each 25 are made in a new world.
+//
+//   warm up            libraries fill their caches
+//   first half  ┐      may still grow a little
+//   second half ┘      must not grow: a leak of 1.3 KB a communicator is seen by default, one of 100 bytes in 10,000
 #include <malloc.h>
 
 #include <filesystem>
@@ -7,6 +11,8 @@
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "tests/collectives/worlds.hpp"
+#include "tests/sanitized.hpp"
+#include "tests/tally.hpp"
 
 namespace chorale::test {
 namespace {
@@ -32,7 +38,7 @@ Held held() {
 
 // Makes this many communicators, in two ways in turn, and uses each.
 void come_and_go(const std::string& backend, std::int64_t count) {
-  constexpr std::int64_t of_a_world = 100;
+  constexpr std::int64_t of_a_world = 25;
   SystemClock clock;
   for (std::int64_t made = 0; made < count;) {
     Communicator all = open_world(backend, world(), clock);
@@ -50,25 +56,32 @@ void come_and_go(const std::string& backend, std::int64_t count) {
 }  // namespace
 
 TEST_CASE("communicators that come and go leave no memory, no file and no mapping", "[spmd]") {
-  const std::int64_t count = std::stoll(environment("COMMUNICATORS", "100"));
-  constexpr std::int64_t most_bytes = 1 << 20;
+  if (world().size() != 2 && world().size() != 4) return;  // other numbers of ranks show nothing new
+  const std::int64_t half = std::max<std::int64_t>(1, std::stoll(environment("COMMUNICATORS", "100")) / 2);
   SystemClock clock;
   std::vector<std::string> names{"auto"};
   for (const Backend& backend : all_backends())
     if (joins_all(backend)) names.emplace_back(backend.name);
-  for (const std::string& backend : names) {
-    come_and_go(backend, 220);  // until the libraries below have what they keep
-    mpi::sleep_until_all(world().world(), clock);
-    const Held before = held();
+  const auto held_after = [&](const std::string& backend, std::int64_t count) {
     come_and_go(backend, count);
     mpi::sleep_until_all(world().world(), clock);
-    const Held after = held();
-    INFO(backend << ": " << after.bytes - before.bytes << " bytes more in " << count << " communicators, "
-                 << after.descriptors - before.descriptors << " descriptors, " << after.mappings - before.mappings
-                 << " mappings");
-    REQUIRE_ALL(after.bytes - before.bytes < most_bytes);
-    REQUIRE_ALL(after.descriptors <= before.descriptors);
-    REQUIRE_ALL(after.mappings < before.mappings + 20);  // the C library may split its own
+    return held();
+  };
+  Tally tally(world().rank() == 0);
+  for (const std::string& backend : names) {
+    const Held before = held_after(backend, 50), middle = held_after(backend, half), after = held_after(backend, half);
+    const auto grown = [&](auto member) {
+      return fmt::format("{} more, then {}", middle.*member - before.*member, after.*member - middle.*member);
+    };
+    INFO(fmt::format("{}, two times {} communicators; bytes: {}; descriptors: {}; mappings: {}", backend, half,
+                     grown(&Held::bytes), grown(&Held::descriptors), grown(&Held::mappings)));
+    const bool no_bytes = sanitized || (after.bytes - middle.bytes < 64 << 10 && after.bytes - before.bytes < 1 << 20);
+    const bool no_descriptor = after.descriptors <= before.descriptors;
+    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library may split its own
+    tally.tried += 2 * half, tally.failed += !ranks_that_failed(!no_bytes || !no_descriptor || !no_mapping).empty();
+    REQUIRE_ALL(no_bytes);
+    REQUIRE_ALL(no_descriptor);
+    REQUIRE_ALL(no_mapping);
   }
 }
 
