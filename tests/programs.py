@@ -2,6 +2,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 
 import alive
@@ -14,6 +15,7 @@ launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
+sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=address test`
 without_mpi = {"OMPI_MCA_pml": "none"}  # with this environment, Open MPI cannot start
 
 
@@ -36,6 +38,31 @@ def rest_of(terminal):
         pass
     os.close(terminal)
     return seen
+
+
+def works(*command):
+    return bool(shutil.which(command[0])) and subprocess.run(command, capture_output=True).returncode == 0
+
+
+def can_trace():
+    """Whether strace is there, and may trace. A `?` before a call that an architecture lacks is no error."""
+    return works("strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=?rename", "true")
+
+
+def mount_namespace():
+    """The words before a command that may then mount file systems which only it sees; [] if nothing can be mounted here."""
+    words = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
+    return words if works(*words, "mount", "-t", "tmpfs", "none", "/dev/shm") else []
+
+
+def random_seed():
+    """SEED, or another number for each commit, so that small numbers of trials try other cases in time. Printed."""
+    seed = os.environ.get("SEED")
+    if seed is None:
+        said = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True) if shutil.which("git") else None
+        seed = int(said.stdout[:7], 16) if said and said.returncode == 0 else 0
+    print(f"SEED={seed}", flush=True)
+    return int(seed)
 
 
 def ranks(count, *command, **environment):

@@ -177,7 +177,8 @@ def groups(build, launch, sanitizer):
     # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
     # libraries that are unloaded before the leak report could name them, so leaks are checked only in the group without
     # MPI.
-    environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
+    environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), TEST_SANITIZER=sanitizer,
+                       ASAN_OPTIONS="detect_leaks=0")
     if sanitizer:
         environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
     tests = f"{build}/tests_run"
