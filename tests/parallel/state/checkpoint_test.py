@@ -1,24 +1,23 @@
 """If the writer of a checkpoint is killed at any of its system calls, or a call fails, either the complete old or the
 complete new set of files loads."""
+import collections
 import os
 import random
 import re
 import shutil
-import subprocess
 import tempfile
 import unittest
 
-from programs import start, tests_run
+from programs import can_trace, start, tests_run
+from tally import Tally
 
-calls = "mkdir,write,fsync,rename,symlink,unlink,unlinkat,rmdir"
+# Some architectures have only the forms that end in `at`.
+calls = ["mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat", "unlink",
+         "unlinkat", "rmdir"]
+must_succeed = {"mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat"}
 errors = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EFBIG": "File too large",
           "EDQUOT": "Disk quota exceeded", "EACCES": "Permission denied"}
 steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the earlier checkpoint of step 30
-
-
-def traced(inject, folder):
-    strace = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={inject}"]
-    return start([*strace, tests_run, "[.checkpoint-writer]"], TEST_FOLDER=folder)
 
 
 def saved(output):
@@ -27,26 +26,31 @@ def saved(output):
 
 class Interruptions(unittest.TestCase):
     def setUp(self):
-        if subprocess.run(["strace", "-qq", "-f", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+        if not can_trace():
             self.skipTest("strace may not trace here")
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.acknowledged = {}
+        self.runs, self.draws, self.tally = {}, {}, Tally(self)
 
-    def write(self, name, inject):
+    def write(self, name, *inject):
+        """Saves all steps into a new folder. Returns the lines of the trace."""
         folder = os.path.join(self.folder.name, name)
+        shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder)
-        done = traced(inject, folder)
-        self.acknowledged[name] = saved(done.stdout)
-        return done
+        with tempfile.NamedTemporaryFile("r", errors="replace") as trace:
+            strace = ["strace", "-qq", "-f", "-o", trace.name, "-e", "trace=" + ",".join(f"?{call}" for call in calls)]
+            self.runs[name] = start([*strace, *inject, tests_run, "[.checkpoint-writer]"], TEST_FOLDER=folder)
+            return trace.read().splitlines()
 
-    def check_all(self):
+    def check_all(self, also=lambda name, run: None):
         """From every folder, the last step that the writer acknowledged loads, or the step that was being saved."""
         reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
         loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
-        self.assertEqual(set(loaded), set(self.acknowledged))
-        for name, done in self.acknowledged.items():
-            with self.subTest(name, loaded=loaded[name]):
+        self.assertEqual(set(loaded), set(self.runs))
+        for name, run in self.runs.items():
+            with self.tally.trial(name, loaded=loaded[name]):
+                also(name, run)
+                done = saved(run.stdout)
                 self.assertEqual(done, steps[:len(done)])
                 allowed = [str(step) for step in (done[-1:] + steps[len(done):len(done) + 1])]
                 if not done and "no checkpoint" in loaded[name]:
@@ -54,28 +58,41 @@ class Interruptions(unittest.TestCase):
                 self.assertIn(loaded[name], allowed)
 
     def test_no_system_call_is_a_bad_moment_to_die(self):
-        for call in calls.split(","):
+        for call in calls:
             for k in range(1, 100):
-                if self.write(f"{call}-{k}", f"{call}:signal=KILL:when={k}").returncode == 0:
-                    break  # there was no k-th call
-        self.assertGreater(len(self.acknowledged), 60, "too few runs were interrupted, so the test proves nothing")
+                name = f"{call}-{k}"
+                self.write(name, "-e", f"inject=?{call}:signal=KILL:when={k}")
+                if self.runs[name].returncode == 0:
+                    del self.runs[name]  # there was no k-th call
+                    shutil.rmtree(os.path.join(self.folder.name, name))
+                    break
+        self.assertGreater(len(self.runs), 60, "too few runs were interrupted, so the test proves nothing")
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
         """POINTS random calls of a save fail with each error, as do all later calls of that kind. SEED chooses others."""
         choose = random.Random(int(os.environ.get("SEED", "1")))
-        for error, said in errors.items():
+        made = collections.Counter(line.split()[1].split("(")[0] for line in self.write("undisturbed"))
+        self.assertEqual(self.runs.pop("undisturbed").returncode, 0)
+        shutil.rmtree(os.path.join(self.folder.name, "undisturbed"))
+        for error in errors:
             for point in range(int(os.environ.get("POINTS", "4"))):
-                name, done, most = f"{error}-{point}", None, 32
-                while done is None or done.returncode == 0:  # there was no k-th call
-                    call, k = choose.choice(("write", "fsync", "rename", "mkdir", "symlink")), choose.randint(1, most)
-                    shutil.rmtree(f"{self.folder.name}/{name}", ignore_errors=True)
-                    done, most = self.write(name, f"{call}:error={error}:when={k}+"), most - 1
-                with self.subTest(error=error, call=call, k=k):
-                    self.assertLess(len(saved(done.stdout)), len(steps))
-                    if call != "write":  # a failing write also suppresses the error message
-                        self.assertRegex(" ".join(done.stdout.split()), rf"{self.folder.name}\S*: {said}")
-        self.check_all()
+                injected = False
+                while not injected:  # draws again if nothing failed but what the writer prints
+                    call = choose.choice([call for call in calls if call in must_succeed & made.keys()])
+                    k = choose.randint(1, made[call])
+                    name = f"{error}-{point}"
+                    trace = self.write(name, "-e", f"inject={call}:error={error}:when={k}+")
+                    injected = any("(INJECTED)" in line and not re.search(r" write\([12],", line) for line in trace)
+                self.draws[name] = f"{call} {k}"
+        self.check_all(self.check_refused)
+
+    def check_refused(self, name, run):
+        call, said = self.draws[name].split()[0], errors[name.split("-")[0]]
+        self.assertNotEqual(run.returncode, 0, self.draws[name])
+        self.assertLess(len(saved(run.stdout)), len(steps), self.draws[name])
+        if call != "write":  # a failing write also suppresses the error message
+            self.assertRegex(" ".join(run.stdout.split()), rf"{self.folder.name}.*: {said}", self.draws[name])
 
 
 if __name__ == "__main__":
