@@ -38,14 +38,19 @@ void require_usable_paths(const Options& options, const std::vector<Setting>& se
       if (options.find(setting.key) == &option) given.push_back(&setting);
     if (given.empty()) continue;
     const Setting& setting = *given.back();  // the others have no effect
-    if (given.size() == 1 && setting.text.empty() && setting.source == Source::command_line)
-      usage_error(fmt::format("the path given to {} is empty", option.name),
-                  fmt::format("{} = \"\" ({})", option.name, setting.origin), "name a path, or leave the option out");
+    // An empty path may undo one from a config file.
+    const bool needs_path = given.size() == 1 && setting.source == Source::command_line;
+    const std::string name = option.positional ? option.metavar : "--" + option.name;
     const char separator = option.positional ? '\n' : ',';
-    for (const std::string& path : option.is_list ? split(setting.text, separator) : std::vector{setting.text})
+    const bool several = option.is_list && !setting.text.empty();
+    for (const std::string& path : several ? split(setting.text, separator) : std::vector{setting.text}) {
+      if (path.empty() && needs_path)
+        usage_error(fmt::format("the path given to {} is empty", name), fmt::format("{} = \"\" ({})", name, setting.origin),
+                    "name a path, or leave the option out");
       if (const std::string flaw = flaw_of(path); !flaw.empty())
         usage_error("the path cannot be used", fmt::format("{}: {} ({})", path, flaw, setting.origin),
-                    fmt::format("check the path given to {}", option.name));
+                    fmt::format("check the path given to {}", name));
+    }
   }
 }
 
