@@ -1,10 +1,11 @@
 """A disk that gets full is never a success: each program that writes ends with an error that names the path and the reason,
 and what was there before is intact.
 
-   disk    a tmpfs of random size, smaller than what the program writes         No space left on device
+   disk    a tmpfs of random size, smaller than what the program writes             No space left on device
+   room    `train`: a tmpfs that is smaller than a checkpoint                       refused before it begins
    file    a limit on the size of files (RLIMIT_FSIZE), smaller than the largest    File too large
 
-DISKS random trials; SEED chooses others. About one per second.
+DISKS random trials; SEED chooses others, as does each commit. About two per second.
 """
 import os
 import random
@@ -13,11 +14,12 @@ import subprocess
 import tempfile
 import unittest
 
-from programs import chorale, start
+from programs import chorale, mount_namespace, random_seed, start
+from tally import Tally
 
 small = ["--preset", "tiny", "--train-iters", "1", "--threads", "1", "--eval-samples", "4"]
 old = "old\n" * 100  # what a file holds that the program replaces
-# What writes: the words, and the file that it makes or replaces in the folder `there`.
+# Programs that write: arguments, and the output file in `there`.
 writers = [
     (["data", "tokenize", "text", "--out", "there/new.bin"], "new.bin"),
     (["data", "train-bpe", "text", "--vocabulary", "300", "--out", "there/new.bpe"], "new.bpe"),
@@ -28,7 +30,6 @@ writers = [
     (["export", "--load", "made/latest", "--out", "there/model"], ""),
     (["train", *small, "--run-dir", "there"], ""),
 ]
-namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
 # $1: options of the mount; the rest is the command. What the disk holds at the end is copied to `left`.
 in_disk = """mount -t tmpfs -o "$1" none there && shift && { [ ! -e before ] || cp before there/"$1"; } && shift && "$@"
 code=$?; cp -a there left; exit $code"""
@@ -37,7 +38,8 @@ code=$?; cp -a there left; exit $code"""
 class FullDisk(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if subprocess.run([*namespace, "true"], capture_output=True).returncode != 0:
+        cls.namespace, cls.undisturbed = mount_namespace(), {}
+        if not cls.namespace:
             raise unittest.SkipTest("nothing can be mounted here")
         holder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(holder.cleanup)
@@ -53,7 +55,7 @@ class FullDisk(unittest.TestCase):
     def write(self, words, name, size="64M", prefix=()):
         """Runs the program on a disk of this size. Returns the result, and {path: bytes} of what is left."""
         subprocess.run(["rm", "-rf", f"{self.folder}/left"], check=True)
-        done = start([*namespace, "bash", "-c", in_disk, "bash", f"size={size}", name or "unused", *prefix,
+        done = start([*self.namespace, "bash", "-c", in_disk, "bash", f"size={size}", name or "unused", *prefix,
                       os.path.abspath(chorale), *words], folder=self.folder)
         left = {}
         for place, _, files in os.walk(f"{self.folder}/left"):
@@ -63,18 +65,31 @@ class FullDisk(unittest.TestCase):
                     left[os.path.relpath(path, f"{self.folder}/left")] = content.read()
         return done, left
 
+    def whole(self, words, name):
+        """What the program leaves on a large disk."""
+        if str(words) not in self.undisturbed:
+            done, self.undisturbed[str(words)] = self.write(words, name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return self.undisturbed[str(words)]
+
     def trial(self, words, name, limit, choose):
-        done, whole = self.write(words, name)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        if limit == "disk":
-            pages = sum(-(-len(content) // 4096) for content in whole.values())
-            done, left = self.write(words, name, size=f"{4 * choose.randrange(2, max(3, pages))}K")
-            reason = "No space left on device"
-        else:
+        whole = self.whole(words, name)
+        checkpoint, everything = (sum(-(-len(content) // 4096) for path, content in whole.items() if part in path)
+                                  for part in ("checkpoints/", ""))
+        if limit == "file":
             least = 5 << 20 if words[0] == "train" else 0  # MPI has files of 4 MiB
             most = max(len(content) for content in whole.values())
             done, left = self.write(words, name, prefix=["prlimit", f"--fsize={choose.randrange(least, most)}"])
             reason = "File too large"
+        else:
+            least, most = (2, checkpoint) if limit == "room" else (checkpoint + 2, max(checkpoint + 3, everything))
+            done, left = self.write(words, name, size=f"{4 * choose.randrange(least, most)}K")
+            reason = "No space left on device"
+        if limit == "room":
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"\Aerror: there is no room for a checkpoint\n  .*there.*\n  .*--run-dir")
+            self.assertEqual(left.keys(), {"unused"})
+            return
         said = done.stderr
         self.assertEqual(left.get("unused", old.encode()), old.encode())
         if done.returncode == 0:  # the program needed less than it left behind without a limit
@@ -87,13 +102,21 @@ class FullDisk(unittest.TestCase):
             self.assertEqual(left.get(name), old.encode(), "the old file is not intact")
 
     def test_a_full_disk_is_no_success_and_harms_no_old_file(self):
-        choose = random.Random(int(os.environ.get("SEED", "1")))
-        trials = [(words, name, limit) for words, name in writers for limit in ("disk", "file")
-                  if not (limit == "file" and words[0] == "bench")]  # its record is smaller than MPI's files
-        left = int(os.environ.get("DISKS", "4"))
-        while left > 0:
-            for words, name, limit in choose.sample(trials, min(left, len(trials))):
-                with self.subTest(" ".join(words), limit=limit):
+        choose, tally = random.Random(random_seed()), Tally(self)
+        limits = {str(words): ["disk", "file"] for words, _ in writers}
+        for words, _ in writers:
+            if words[0] == "bench":
+                limits[str(words)] = ["disk"]  # its record is smaller than MPI's files
+            elif words[0] == "train":
+                limits[str(words)] = ["disk", "room", "file"]  # the first is the longest way
+            else:
+                choose.shuffle(limits[str(words)])
+        left = int(os.environ.get("DISKS", len(writers)))
+        while left > 0:  # in each round every writer, each with its next limit
+            for words, name in choose.sample(writers, min(left, len(writers))):
+                limit = limits[str(words)].pop(0)
+                limits[str(words)].append(limit)
+                with tally.trial(" ".join(words), limit=limit):
                     self.trial(words, name, limit, choose)
                 left -= 1
 
