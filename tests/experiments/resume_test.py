@@ -4,19 +4,21 @@
    first       steps 1 .. k, then it ends
    resumed              loads k .. N            the same layout, or with exact numerics another one
 
-RESUMES random trials; SEED chooses others. A trial takes a strategy of the list below, in random order, so 20 trials or more
-cover all of them, with random numerics, recomputation, documents and k.
+RESUMES random trials; SEED chooses others, as does each commit. A trial takes a strategy of the list below, in random order,
+so 22 trials cover all of them. Numerics, recomputation, documents and k are random too.
 """
 import math
 import os
 import random
+import re
 import tempfile
 import unittest
 
 import h5py
 
 from checkpoint_files import read_checkpoint
-from programs import chorale, launch, start
+from programs import chorale, launch, random_seed, start
+from tally import Tally
 
 last = 6
 model = ["--num-layers", "4", "--hidden-size", "32", "--num-attention-heads", "4", "--seq-length", "16", "--vocab-size",
@@ -53,15 +55,15 @@ strategies = [
 ]
 
 
-def ranks_of(layout):
+def rank_count(layout):
     """`dp2.tp2.z1` has 4."""
-    parts = [part for part in layout.split(".") if part[:2] in ("dp", "tp", "pp", "cp") or part.startswith("rep")]
-    return math.prod(int(part.lstrip("dprteco")) for part in parts)
+    sizes = [re.match(r"(?:dp|tp|pp|cp|rep)(\d+)$", word) for word in layout.split(".")]
+    return math.prod(int(size[1]) for size in sizes if size)
 
 
 def train(layout, words, folder, *more):
     words = [word.format(folder=folder) for word in words]
-    result = start([*launch, "-n", str(ranks_of(layout)), chorale, "train", *model, "--layout", layout, *words,
+    result = start([*launch, "-n", str(rank_count(layout)), chorale, "train", *model, "--layout", layout, *words,
                     "--run-dir", f"{folder}/runs", *more])
     assert result.returncode == 0, f"{layout} {words} {more}\n{result.stderr}"
     return os.path.realpath(f"{folder}/runs/latest")
@@ -98,7 +100,7 @@ class Resumes(unittest.TestCase):
                  "--document-mask", choose.choice(("none", "random:5"))]
         k = choose.randrange(1, last)
         name = f"{layout} to {target} at step {k}: {' '.join(words)}"
-        with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+        with self.tally.trial(name), tempfile.TemporaryDirectory() as folder:
             straight = train(layout, words, folder, "--train-iters", str(last))
             first = train(layout, words, folder, "--train-iters", str(k))
             if target != layout:  # the model's options stay, those of the layout do not
@@ -108,7 +110,8 @@ class Resumes(unittest.TestCase):
             self.same(straight, resumed, k)
 
     def test_a_resumed_run_is_the_uninterrupted_run(self):
-        choose = random.Random(int(os.environ.get("SEED", "1")))
+        self.tally = Tally(self)
+        choose = random.Random(random_seed())
         left = int(os.environ.get("RESUMES", "2"))
         while left > 0:
             for strategy in choose.sample(strategies, min(left, len(strategies))):
