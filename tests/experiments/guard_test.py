@@ -17,7 +17,7 @@ import unittest
 from alive import processes
 from long_job import LongJob, ranks_of
 from programs import backends, chorale, finish, ranks, start, tests_run, until
-from trials import Trials
+from tally import Tally
 
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
     ("KILLS", 3), ("LAUNCHERS", 2), ("STOPS", 2), ("HANGS", 2), ("CROSSED", 2)))
@@ -71,10 +71,10 @@ class Guard(LongJob):
         self.assertEqual(len(re.findall(r"^  call \d+ of ranks 0-2, ", told.stdout, re.MULTILINE)), 6)
 
     def test_a_stopped_rank_is_named(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(stops):
             victim = chance.randrange(3)
-            with trials.one(trial=trial, victim=victim):
+            with tally.trial(trial=trial, victim=victim):
                 job = self.train("--save-interval", "20", CHORALE_TIMEOUT="2")
                 steps = self.steps()
                 until(lambda steps=steps: self.steps() > steps + 10, job)
@@ -100,13 +100,13 @@ class Guard(LongJob):
         self.assertEqual(job.returncode, 0, errors)
 
     def test_ranks_killed_at_random_moments_are_named(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(kills):
             job = self.train("--save-interval", "20")
             until(lambda job=job: guarded(job, 3), job)
             time.sleep(chance.uniform(0.1, 3))
             victim = chance.randrange(3)
-            with trials.one(trial=trial, victim=victim):
+            with tally.trial(trial=trial, victim=victim):
                 os.kill(ranks_of(job)[victim], signal.SIGKILL)
                 seconds = self.gone(job)
                 _, errors = finish(job)
@@ -115,12 +115,12 @@ class Guard(LongJob):
                 print(f"kill {trial}: rank {victim}, all gone after {seconds:.1f} s")
 
     def test_a_killed_launcher_leaves_no_process_and_no_file(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(launchers):
             job = self.train("--save-interval", "20")
             number = variable_of(until(lambda job=job: guarded(job, 3), job)[0], "OMPI_MCA_ess_base_jobid")
             time.sleep(chance.uniform(0.1, 3))
-            with trials.one(trial=trial):
+            with tally.trial(trial=trial):
                 os.kill(job.pid, signal.SIGKILL)
                 job.wait()
                 seconds = self.gone(job)
@@ -138,10 +138,10 @@ class Guard(LongJob):
         return result.stderr, time.monotonic() - began
 
     def test_an_endless_loop_and_a_lost_message_are_named(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(hangs):
             how, victim, backend = ("loop", "lost")[trial % 2], chance.randrange(3), chance.choice(backends())
-            with trials.one(trial=trial, how=how, victim=victim, backend=backend):
+            with tally.trial(trial=trial, how=how, victim=victim, backend=backend):
                 errors, seconds = self.hang(how, victim, backend)
                 self.assertRegex(errors, r"error: the run hangs: nothing has moved for 2\.\d s\n")
                 if how == "loop":
@@ -153,9 +153,9 @@ class Guard(LongJob):
                 print(f"{how} {trial}: {backend}, {seconds:.1f} s with the start")
 
     def test_ranks_that_wait_for_each_other_are_named_within_two_seconds(self):
-        ways, trials = itertools.product((2, 0, 1), backends()), Trials(self)
+        ways, tally = itertools.product((2, 0, 1), backends()), Tally(self)
         for trial, (victim, backend) in zip(range(crossed), itertools.cycle(ways)):
-            with trials.one(trial=trial, victim=victim, backend=backend):
+            with tally.trial(trial=trial, victim=victim, backend=backend):
                 errors, seconds = self.hang("crossed", victim, backend)
                 self.assertIn("error: ranks wait for each other\n", errors)
                 self.assertRegex(errors, rf"rank {victim} on \S+ waits for rank \d in call \d+ of ranks 0-2, barrier")

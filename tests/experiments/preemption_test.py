@@ -16,7 +16,7 @@ import unittest
 
 from long_job import LongJob, ranks_of
 from programs import chorale, finish, start, until
-from trials import Trials
+from tally import Tally
 
 signals = int(os.environ.get("SIGNALS", "3"))
 seed = int(os.environ.get("SEED", "1"))
@@ -40,7 +40,7 @@ def all_listen(job, count):
 
 class Preemption(LongJob):
     def test_a_signal_at_a_random_moment_saves_and_ends_well(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(signals):
             number, to = ways[trial % len(ways)]
             evaluates = ["--eval-interval", "3"] if trial % 3 == 2 else []
@@ -48,7 +48,7 @@ class Preemption(LongJob):
                              OMPI_MCA_odls_base_sigkill_timeout="10")
             until(lambda job=job: all_listen(job, 2), job)
             time.sleep(chance.uniform(0, 3))
-            with trials.one(trial=trial, signal=number.name, to=to):
+            with tally.trial(trial=trial, signal=number.name, to=to):
                 os.kill(job.pid if to == "launcher" else ranks_of(job)[chance.randrange(2)], number)
                 _, errors = finish(job)
                 stopped = re.search(r"stopped by a signal after step (\d+)", errors)

@@ -13,7 +13,7 @@ import unittest
 
 from long_job import LongJob, ranks_of
 from programs import finish, until
-from trials import Trials
+from tally import Tally
 
 runs = int(os.environ.get("SLOW", "0"))
 seed = int(os.environ.get("SEED", "1"))
@@ -45,19 +45,19 @@ class SlowRank(LongJob):
 
     @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
     def test_a_rank_twice_as_slow_is_named(self):
-        chance, trials = random.Random(seed), Trials(self)
+        chance, tally = random.Random(seed), Tally(self)
         for trial in range(runs):
             victim = chance.randrange(2)
-            with trials.one(trial=trial, victim=victim):
+            with tally.trial(trial=trial, victim=victim):
                 errors = self.warned(0.5, victim)
                 self.assertRegex(errors, rf"rank {victim} on \S+ is slow: it computes .* times as long as its peers")
                 self.assertEqual(errors.count(" is slow: "), 1, errors)
 
     @unittest.skipIf(runs == 0, "needs quiet cores: set SLOW")
     def test_a_rank_a_fifth_slower_is_no_alarm(self):
-        trials = Trials(self)
+        tally = Tally(self)
         for trial in range(runs):
-            with trials.one(trial=trial):
+            with tally.trial(trial=trial):
                 self.assertNotIn(" is slow: ", self.warned(1 / 1.2, trial % 2))
 
 
