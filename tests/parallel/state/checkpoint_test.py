@@ -70,7 +70,8 @@ class Interruptions(unittest.TestCase):
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """POINTS random calls of a save fail with each error, as do all later calls of that kind. SEED chooses others."""
+        """POINTS random calls of a save fail with each error, and so do all later calls of that kind; an fsync also alone.
+        SEED chooses others."""
         choose = random.Random(int(os.environ.get("SEED", "1")))
         made = collections.Counter(line.split()[1].split("(")[0] for line in self.write("undisturbed"))
         self.assertEqual(self.runs.pop("undisturbed").returncode, 0)
@@ -81,8 +82,8 @@ class Interruptions(unittest.TestCase):
                 while not injected:  # draws again if nothing failed but what the writer prints
                     call = choose.choice([call for call in calls if call in must_succeed & made.keys()])
                     k = choose.randint(1, made[call])
-                    name = f"{error}-{point}"
-                    trace = self.write(name, "-e", f"inject={call}:error={error}:when={k}+")
+                    name, later = f"{error}-{point}", choose.choice(("", "+")) if call == "fsync" else "+"
+                    trace = self.write(name, "-e", f"inject={call}:error={error}:when={k}{later}")
                     injected = any("(INJECTED)" in line and not re.search(r" write\([12],", line) for line in trace)
                 self.draws[name] = f"{call} {k}"
         self.check_all(self.check_refused)
