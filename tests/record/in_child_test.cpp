@@ -2,11 +2,11 @@
 #include "src/record/in_child.hpp"
 
 #include <csignal>
-#include <fstream>
 
 #include "src/base/error.hpp"
 #include "src/record/reader.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/progress.hpp"
 #include "tests/temporary.hpp"
 
@@ -49,8 +49,9 @@ TEST_CASE("links of a record that lead to other files are not followed") {
   CHECK(reader.variables("/own").size() == 1);
 }
 
-// A text lies in a heap, whose sizes libhdf5 1.10 believes: some wrong ones make it crash. This process must outlive all.
-TEST_CASE("a record that makes libhdf5 crash is refused") {
+// A text is stored in a heap. libhdf5 1.10 trusts the sizes in its header, and crashes on some wrong ones; newer versions may
+// refuse them. With every version, this process survives and reads the right groups or none.
+TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   const TemporaryFolder folder;
   {
     const h5::Properties newest(H5Pcreate(H5P_FILE_ACCESS));
@@ -59,26 +60,25 @@ TEST_CASE("a record that makes libhdf5 crash is refused") {
     h5::set_attribute(made.get(), "schema", schema_name);
     h5::write_text(h5::make_group(made.get(), "g").get(), "text", "open");
   }
-  std::ifstream stream(folder / "run.h5", std::ios::binary);
-  const std::string good{std::istreambuf_iterator<char>(stream), {}};
+  const std::string good = bytes_in(folder / "run.h5");
   const std::size_t heap = good.find("GCOL");
   REQUIRE(heap != std::string::npos);
-  int crashes = 0;
-  constexpr int enough = 1;  // some make it loop, until the child has computed for 5 s
-  for (std::size_t at = heap + 4; at < heap + 80; ++at)
-    for (const char wrong : {'\x7f', '\xff', '\x01'}) {
-      if (crashes >= enough) break;
+  int refused = 0;
+  for (std::size_t at = heap + 4; at < heap + 48; ++at) {
+    if (at >= heap + 24 && at < heap + 28) continue;  // on small sizes libhdf5 1.10 loops until the child's limit
+    for (const char wrong : {'\x00', '\x01', '\x7f', '\xff'}) {
       std::string bad = good;
       bad[at] = wrong;
-      std::ofstream(folder / "run.h5", std::ios::binary) << bad;
+      put_bytes(folder / "run.h5", bad);
       try {
         for (const std::string& group : Reader(folder / "run.h5").groups()) CHECK(group == "/g");
-      } catch (const Error& error) {
-        crashes += std::string(error.what()).starts_with("the record is damaged");
+      } catch (const Error&) {
+        ++refused;
       }
       alive();
     }
-  if (H5_VERS_MINOR == 10) CHECK(crashes > 0);  // newer libraries may be better
+  }
+  CHECK(refused > 0);  // else no size was wrong
 }
 
 }  // namespace chorale::test
