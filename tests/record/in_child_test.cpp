@@ -49,8 +49,8 @@ TEST_CASE("links of a record that lead to other files are not followed") {
   CHECK(reader.variables("/own").size() == 1);
 }
 
-// A text is stored in a heap. libhdf5 1.10 trusts the sizes in its header, and crashes on some wrong ones; newer versions may
-// refuse them. With every version, this process survives and reads the right groups or none.
+// A text is stored in a heap. libhdf5 1.10 trusts the sizes in its header and crashes on some wrong ones; newer versions
+// may refuse them. With every version, this process survives and reads the right groups or none.
 TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   const TemporaryFolder folder;
   {
