@@ -40,7 +40,7 @@ void try_targets(const std::string& promise) {
   const std::string only = environment("TARGET", "");
   for (const Target& target : targets())
     if (promise == target.promise && (only.empty() || only == target.name)) chosen.push_back(&target);
-  const std::int64_t all = std::stoll(environment("MUTATIONS", "2000")),
+  const std::int64_t all = std::stoll(environment("MUTATIONS", "600")),
                      share = all / std::max<std::ptrdiff_t>(1, std::ssize(chosen)) + 1;
   Tally tally;
   for (const Target* target : chosen) {
