@@ -97,7 +97,7 @@ TEST_CASE("a wrong machine file is refused in three lines that name the line and
     std::string from, to, says;
   } mistakes[] = {
       {"schema = \"chorale machine\"", "schema = \"a suite\"", "schema is not \"chorale machine\""},
-      {"version = 1", "version = 7", "version is 7, but must be from 1 to 1"},
+      {"version = 1", "version = 7", "version is 7, but this program reads version 1"},
       {"cores = 2\n", "cores = \"two\"\n", "cores is not a number"},
       {"flops = 450000000000", "flops = 0", "[[peak]] flops is 0, but must be from 1"},
       {"busy = true", "busy = 1", "[[peak]] busy is neither true nor false"},
