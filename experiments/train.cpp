@@ -105,7 +105,7 @@ class Train final : public Command {
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
     loop_.on_nan.check(loop_.saving.any() || !load_.empty());
-    warn(launch, loop_.saving.check_room(run_dir_, options, flags_.steps()));
+    warn(launch, loop_.saving.check(run_dir_, options, flags_.steps()));
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
     const std::int64_t ranks_here = one_host_ ? layout.ranks() : std::max(1, launch.on_host);
     warn(launch, offload_.check(options, layout, ranks_here));

@@ -31,7 +31,8 @@ struct LoopOptions {
 
 class Loop {
  public:
-  // What a run consists of. Ranks that do not record have no records and stragglers. `loaded_from`: --load, or "".
+  // The parts of a run. Only the recording rank has `records` and `stragglers`. `loaded_from` is the checkpoint that --load
+  // found, or "".
   struct Parts {
     Session& session;
     RunRecord& run;

@@ -1,4 +1,4 @@
-// What a run does if the loss or the gradients of a step are NaN or Inf (--on-nan).
+// The policy for a step whose loss or gradients are NaN or Inf (--on-nan).
 //
 //   abort       the run ends. The error names the step, rank, layer, tensor and element
 //   skip        the step changes no weight, and the run goes on with the next samples

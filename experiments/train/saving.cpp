@@ -5,21 +5,17 @@
 #include "parallel/assemble.hpp"
 #include "parallel/state/resume.hpp"
 #include "src/base/text.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale::train {
 namespace {
 
-// Of the weights (or their f32 masters) and the moments, as a checkpoint holds them.
+// The bytes of the weights (or their f32 masters) and the moments in a checkpoint.
 std::int64_t bytes_of_state(const TrainingOptions& o) {
   const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.masters;
   const std::int64_t wide = o.compute == DType::f64 ? 8 : 4, weight = keeps_16_bits ? 2 : wide;
   const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved beside its master
   return o.shape.parameters() * (weight + wide * std::ssize(rule_of(o)->moments()) + value);
-}
-
-std::filesystem::path existing(std::filesystem::path path) {
-  while (!path.empty() && !std::filesystem::exists(path)) path = path.parent_path();
-  return path.empty() ? "." : path;
 }
 
 }  // namespace
@@ -36,14 +32,13 @@ void Saving::declare(Options& o) {
       .only_with("no-save", {"false"});
 }
 
-std::string Saving::check_room(const std::filesystem::path& folder, const TrainingOptions& options,
-                               std::int64_t steps) const {
+std::string Saving::check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const {
   if (none_) return "";
   if (in_background_ && options.offload.any())
     usage_error("--async-save keeps a copy of the state in memory", "--place moves it out of memory",
                 "leave out --async-save or --place");
   std::error_code unknown;
-  const std::filesystem::space_info space = std::filesystem::space(existing(folder), unknown);
+  const std::filesystem::space_info space = std::filesystem::space(nearest_existing(folder, unknown), unknown);
   if (unknown) return "";
   const std::int64_t set = bytes_of_state(options), saves = 1 + (interval_ > 0 ? (steps - 1) / interval_ : 0);
   const std::int64_t at_once = std::min<std::int64_t>(saves, 3);  // two sets are kept while a third is written

@@ -31,9 +31,9 @@ struct SaveRow {
 class Saving {
  public:
   void declare(Options& options);
-  // Before MPI starts. Throws a usage error if `folder` has no room for a set of the model's state. Returns a warning if
-  // it has no room for all sets that exist at the same time, or "".
-  std::string check_room(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
+  // Before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no room for a set of the
+  // model's state. Returns a warning if it has no room for all sets that exist at the same time, or "".
+  std::string check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
   bool any() const { return !none_; }

@@ -14,13 +14,18 @@
 namespace chorale {
 namespace fs = std::filesystem;
 
+fs::path nearest_existing(const fs::path& path, std::error_code& error) {
+  fs::path there = fs::absolute(path);
+  while (!fs::exists(there, error) && !error && there.has_relative_path()) there = there.parent_path();
+  return there;
+}
+
 namespace {
 
 // Why no file can be made in `folder`, or in a new folder of this name. Probes the nearest folder above that exists.
 std::error_code why_not_writable(const fs::path& folder) {
   std::error_code error;
-  fs::path there = fs::absolute(folder);
-  for (; !fs::exists(there, error) && !error && there.has_relative_path(); there = there.parent_path()) continue;
+  const fs::path there = nearest_existing(folder, error);
   if (error) return error;
   if (!fs::is_directory(there, error)) return error ? error : std::make_error_code(std::errc::not_a_directory);
   std::string probe = (there / ".probe-XXXXXX").string();

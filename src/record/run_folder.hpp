@@ -10,6 +10,9 @@
 
 namespace chorale {
 
+// The path itself, or the nearest folder above it that exists.
+std::filesystem::path nearest_existing(const std::filesystem::path& path, std::error_code& error);
+
 // Throws a usage error, before any rank starts work, if no file can be made in this folder, or if it does not exist and
 // cannot be made. Leaves nothing behind. `option` names the folder.
 void require_writable(const std::filesystem::path& folder, const std::string& option = "--run-dir");

@@ -1,4 +1,4 @@
-"""Too little memory ends a run with an error that names it, never with a crash.
+"""Too little memory ends a run with an error that names it. Our own code never crashes.
 
    /dev/shm                   a tmpfs of random size instead of it
    RLIMIT_AS, RLIMIT_DATA     a random limit on the memory of each rank
@@ -32,9 +32,9 @@ runs = [["bench", "all_reduce", "--backend", "shm", "-e", "4M", "--repetitions",
         ["train", *model, "--layout", "tp2"],
         ["train", *model, "--layout", "dp2.z3"]]
 tiny = ["bench", "all_reduce", "--backend", "shm", "-e", "4K", "--repetitions", "3"]
-# What the loader and MPI say if they cannot start.
+# Messages of the loader and of MPI if they cannot start.
 before_us = r"error while loading shared libraries|(PMIX|OPAL|ORTE)[ _]ERROR|mca_base_component_repository_open|MPI_INIT"
-# What mpirun, the C++ library and our guard say of a rank that crashed.
+# Messages of mpirun, the C++ library and our guard about a rank that crashed.
 crashes = r"exited on signal \d+|terminate called|was killed by SIG"
 # UCX shows the calls of a crash, after those of its own handler. It shows none if there is no memory for that.
 in_our_code = r"==== backtrace.*\n(?: +\d+ +\S*/libucs.*\n)+(?: +\d+ +\S*/libc\..*\n)+ +\d+ +\S*/chorale\("

@@ -35,11 +35,11 @@ TEST_CASE("a run without room for a checkpoint is refused, one without room for 
   const auto free = static_cast<double>(std::filesystem::space(folder.path()).available);
   if (free == 0 || free > 0x1p60) return;  // some file systems do not tell their size
   const Saving saving = every_step();
-  CHECK_THAT(test::refused([&] { saving.check_room(not_there, with_state(1.5 * free), 10); }),
+  CHECK_THAT(test::refused([&] { saving.check(not_there, with_state(1.5 * free), 10); }),
              says("there is no room for a checkpoint") && says("--run-dir") && says(not_there.string()));
-  CHECK_THAT(saving.check_room(not_there, with_state(0.7 * free), 10), says("3 checkpoints of about"));
-  CHECK(saving.check_room(not_there, with_state(0.7 * free), 1) == "");
-  CHECK(saving.check_room(not_there, with_state(0.2 * free), 10) == "");
+  CHECK_THAT(saving.check(not_there, with_state(0.7 * free), 10), says("3 checkpoints of about"));
+  CHECK(saving.check(not_there, with_state(0.7 * free), 1) == "");
+  CHECK(saving.check(not_there, with_state(0.2 * free), 10) == "");
 }
 
 }  // namespace chorale::train

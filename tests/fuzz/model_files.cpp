@@ -49,7 +49,7 @@ void load_set() {
   Checkpoint::open(set, log).read(state.tensors);
 }
 
-// What a manifest states between its checksum and the last brace.
+// Returns the part of a manifest between its checksum and the last brace.
 std::string body_of(const std::string& text) { return text.substr(32, text.size() - 34); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What runs leave: records, live metrics, flight recorders.
+// Targets for files that runs write: records, live metrics, flight recorders.
 #include <filesystem>
 
 #include "experiments/watch/metrics.hpp"

@@ -14,7 +14,7 @@ namespace chorale::zoo {
 
 inline constexpr double loss_tolerance = 0.02, norm_tolerance = 0.01;
 
-// What one rank saw of a run.
+// The observations of one rank during a run.
 struct Watched {
   test::Seen seen;
   RankPlan last_step;  // as measured
@@ -24,7 +24,7 @@ struct Watched {
 Watched watch(
     const TrainingOptions& options, Mesh mesh, Memory& memory, int steps, void (*make)(Run&) = [](Run&) {});
 
-// What the rank should have seen.
+// The observations that the rank should have made.
 struct Expected {
   const test::Seen& one_rank;
   RankPlan step;
