@@ -20,6 +20,7 @@
 #include "src/base/text_table.hpp"
 #include "src/math/products.hpp"
 #include "src/memory/device_plugin.hpp"
+#include "src/record/h5.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -28,14 +29,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json describe_build() {
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
   return {{"version", version},
           {"commit", built("git_commit") + (built("git_dirty") == "yes" ? ", with uncommitted changes" : "")},
           {"compiler", built("compiler")},
           {"flags", built("cxxflags")},
           {"mpi", mpi::library_name()},
-          {"hdf5", fmt::format("{}.{}.{}", major, minor, release)},
+          {"hdf5", h5::version()},
           {"products", product_library()}};
 }
 

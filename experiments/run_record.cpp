@@ -12,6 +12,7 @@
 #include "src/base/built.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
+#include "src/record/h5.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -44,8 +45,6 @@ std::vector<Value> column_of(const std::vector<RankFacts>& ranks, Value RankFact
 Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, const std::string& run_id) {
   const std::vector<std::string> all_hosts = column_of(ranks, &RankFacts::host);
   const std::set<std::string> hosts(all_hosts.begin(), all_hosts.end());
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
   Facts facts{{"run_id", run_id},
               {"user", user_name()},
               {"launchdate", iso_time(session.clock.wall_seconds())},
@@ -55,10 +54,11 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
               {"topology", topology_of(ranks).text()},
               {"machine", machine_signature()},
               {"chorale_version", version},
-              {"hdf5_version", fmt::format("{}.{}.{}", major, minor, release)}};
+              {"hdf5_version", h5::version()}};
   for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
   for (const Backend& backend : all_backends())
-    if (const Availability found = probe(backend); found.works)
+    // Most runs do not use UCX, so it is not started here: it crashes if memory is short.
+    if (const Availability found = backend.library ? Availability{true, backend.library()} : probe(backend); found.works)
       facts.emplace_back(fmt::format("backend_{}", backend.name), found.detail);
   return facts;
 }

@@ -18,6 +18,7 @@ namespace chorale {
 [[gnu::weak]] Availability probe_shm_ucx();
 [[gnu::weak]] Availability probe_threads();
 [[gnu::weak]] Availability probe_nccl();
+[[gnu::weak]] std::string ucx_version();
 [[gnu::weak]] std::unique_ptr<Transport> open_mpi(const mpi::Runtime&);
 [[gnu::weak]] std::unique_ptr<Transport> open_ucx(const mpi::Runtime&);
 [[gnu::weak]] std::unique_ptr<Transport> open_shm(const mpi::Runtime&);
@@ -40,6 +41,7 @@ const std::vector<Backend>& all_backends() {
        .probe = probe_ucx,
        .missing = "without_ucx",
        .open = open_ucx,
+       .library = ucx_version,
        .usual = {.alpha = 0.8e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
        .preference = 2,
        .may_be_cuda_aware = true},
@@ -56,6 +58,7 @@ const std::vector<Backend>& all_backends() {
        .probe = probe_shm_ucx,
        .missing = "without_ucx",
        .open = open_shm_ucx,
+       .library = ucx_version,
        .usual = {.alpha = 0.5e-6, .beta = 1 / 6e9, .gamma = 1 / 8e9},
        .preference = 3},
       {.name = "nccl",

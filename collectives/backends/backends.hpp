@@ -27,7 +27,8 @@ struct Backend {
   Availability (*probe)();   // examines this machine in milliseconds; null if not built in
   const char* missing = "";  // the key of the text that says why it is not built in (src/base/built.hpp)
   std::unique_ptr<Transport> (*open)(const mpi::Runtime&);  // collective; null if not built in
-  Price usual;                                              // typical prices, used until `chorale tune` has measured
+  std::string (*library)() = nullptr;  // name and version of the library that `probe` starts; starts nothing itself
+  Price usual;                         // typical prices, used until `chorale tune` has measured
 
   int preference = 0;              // "auto" takes the working backend with the highest preference; 0: never
   bool ranks_are_threads = false;  // ranks are threads of one process, so there is no `open`

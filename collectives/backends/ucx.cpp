@@ -91,10 +91,14 @@ class UcxTransport final : public Transport {
 
 }  // namespace
 
-Availability probe_ucx() {
+std::string ucx_version() {
   unsigned major = 0, minor = 0, release = 0;
   ucp_get_version(&major, &minor, &release);
-  const std::string version = fmt::format("UCX {}.{}.{}", major, minor, release);
+  return fmt::format("UCX {}.{}.{}", major, minor, release);
+}
+
+Availability probe_ucx() {
+  const std::string version = ucx_version();
   try {
     const ucx::Context context = ucx::open_context(1);
     const ucx::Worker worker = ucx::open_worker(context.get());

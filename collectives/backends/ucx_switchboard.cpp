@@ -9,6 +9,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/polling_barrier.hpp"
+#include "src/base/spare_memory.hpp"
 #include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 
@@ -68,6 +69,7 @@ Context open_context(int hosts) {
   ucp_params_t wanted{};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
   wanted.features = UCP_FEATURE_TAG;
+  require_spare_memory("UCX");
   ucp_context_h context = nullptr;
   check(ucp_init(&wanted, nullptr, &context), "ucp_init");
   return Context(context);

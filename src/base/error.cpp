@@ -1,5 +1,7 @@
 #include "src/base/error.hpp"
 
+#include <new>
+
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
@@ -20,6 +22,14 @@ std::string indented(const std::string& what, const std::vector<std::string>& li
   return text;
 }
 
+// Three lines for std::bad_alloc, which has no numbers of its own.
+std::string what_lacks_memory() {
+  std::string numbers;
+  for (const Limit& limit : limits())
+    if (limit.of_memory) numbers += fmt::format("{}{}: {}", numbers.empty() ? "" : ", ", limit.name, limit.value);
+  return indented("there is too little memory", {numbers, more_memory});
+}
+
 }  // namespace
 
 Error::Error(Exit exit, std::string what, std::string numbers, std::string fix, std::source_location where)
@@ -38,7 +48,8 @@ void misuse(std::string sentence, std::source_location where) {
 }
 
 std::string describe(const std::exception& error, int rank, int size) {
-  std::string text = std::string("error: ") + error.what();
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error);
+  std::string text = std::string("error: ") + (no_memory ? what_lacks_memory() : error.what());
   const auto* ours = dynamic_cast<const Error*>(&error);
   if (ours && ours->exit() == Exit::usage) return text + "\n";
   text += fmt::format("\n  rank {} of {} on {}", rank, size, host_name());

@@ -57,6 +57,7 @@ void require(bool condition, Sentence<std::type_identity_t<Args>...> sentence, A
 }
 
 // The text that main prints for an error that ended a rank: its lines and, unless it is a usage error, the source location.
+// An allocation that failed (std::bad_alloc) is described with the limits of this process.
 std::string describe(const std::exception& error, int rank, int size);
 int exit_code_of(const std::exception& error);
 

@@ -146,18 +146,21 @@ std::vector<Limit> limits() {
   const struct {
     int resource;
     const char* name;
-    bool bytes;
-  } asked[] = {{RLIMIT_MEMLOCK, "locked memory", true},
-               {RLIMIT_AS, "address space", true},
-               {RLIMIT_NOFILE, "open files", false},
-               {RLIMIT_NPROC, "processes", false}};
+    bool bytes, of_memory;
+  } asked[] = {{RLIMIT_MEMLOCK, "locked memory", true, false},
+               {RLIMIT_AS, "address space", true, true},
+               {RLIMIT_DATA, "data segment", true, true},
+               {RLIMIT_NOFILE, "open files", false, false},
+               {RLIMIT_NPROC, "processes", false, false}};
   for (const auto& a : asked) {
     rlimit limit{};
     if (getrlimit(static_cast<decltype(RLIMIT_AS)>(a.resource), &limit) != 0) continue;
     const auto value = static_cast<std::int64_t>(limit.rlim_cur);
-    all.push_back({a.name, limit.rlim_cur == RLIM_INFINITY ? "unlimited"
-                           : a.bytes                       ? human_bytes(value)
-                                                           : fmt::format("{}", value)});
+    all.push_back({a.name,
+                   limit.rlim_cur == RLIM_INFINITY ? "unlimited"
+                   : a.bytes                       ? human_bytes(value)
+                                                   : fmt::format("{}", value),
+                   a.of_memory});
   }
   struct statvfs shared {};
   if (statvfs("/dev/shm", &shared) == 0)

@@ -26,10 +26,13 @@ std::string cpu_ranges(const std::vector<int>&);            // {0,1,2,5} → "0-
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
-  std::string name;   // "locked memory"
-  std::string value;  // "unlimited", "64.0 KiB"
+  std::string name;        // "locked memory"
+  std::string value;       // "unlimited", "64.0 KiB"
+  bool of_memory = false;  // an allocation fails beyond it
 };
 std::vector<Limit> limits();
+inline constexpr const char* more_memory =
+    "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the fix in errors
 
 std::int64_t memory_bytes();
 // Resident memory of this process as the kernel counts it, libraries and shared memory included: now, and the most so far.

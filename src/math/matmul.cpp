@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "src/base/error.hpp"
+#include "src/base/spare_memory.hpp"
 #include "src/math/onednn.hpp"
 
 namespace chorale {
@@ -121,7 +122,10 @@ void Matmuls::run(const Matmul& matmul, const void* x, const void* w, const void
     auto& ready = library_->ready;
     const Matmul key = prepared(matmul);
     auto found = ready.find(key);
-    if (found == ready.end()) found = ready.try_emplace(key, library_->engine, key).first;
+    if (found == ready.end()) {
+      require_spare_memory("oneDNN");
+      found = ready.try_emplace(key, library_->engine, key).first;
+    }
     found->second.run(library_->stream, matmul, x, w, bias, y);
   } catch (const dnnl::error& error) {
     throw Error(Exit::runtime,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/error.hpp"
+#include "src/base/spare_memory.hpp"
 
 namespace chorale::h5 {
 namespace {
@@ -31,6 +32,13 @@ std::int64_t check(std::int64_t result, std::source_location where) {
   H5Eclear2(H5E_DEFAULT);
   throw Error(Exit::runtime, "an HDF5 call failed", words.empty() ? "HDF5 gave no reason" : words,
               "check that the disk has room and the file is complete", where);
+}
+
+std::string version() {
+  require_spare_memory("libhdf5");
+  unsigned major = 0, minor = 0, release = 0;
+  check(H5get_libversion(&major, &minor, &release));
+  return fmt::format("{}.{}.{}", major, minor, release);
 }
 
 void quiet() {

@@ -39,6 +39,8 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
   return Owner(static_cast<hid_t>(check(id, where)));
 }
 
+std::string version();  // of the library: "1.10.8"
+
 // Turns off HDF5's plugins, and the printing of its error stack on this thread. `check` reports the stack instead.
 void quiet();
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "src/base/spare_memory.hpp"
 #include "src/base/text.hpp"
 #include "src/record/embed_record.hpp"
 #include "src/record/reader.hpp"
@@ -21,6 +22,7 @@ using h5::own;
 constexpr std::size_t status_room = 16;  // fixed size, so that a status can be rewritten in place
 
 h5::File create_in_memory(const std::filesystem::path& path) {
+  require_spare_memory("libhdf5");
   const auto access = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));  // the version that netCDF and older tools read
   check(H5Pset_fapl_core(access.get(), 1 << 16, false));                      // grows by 64 KiB

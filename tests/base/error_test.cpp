@@ -23,6 +23,13 @@ TEST_CASE("any other error names the rank and the place in the source") {
   CHECK(describe(std::runtime_error("foreign"), 0, 1).find("error: foreign\n  rank 0 of 1 on ") == 0);
 }
 
+TEST_CASE("an allocation that fails is described with the limits of the process") {
+  const std::string text = describe(std::bad_alloc(), 1, 2);
+  CHECK(text.find("error: there is too little memory\n  address space: ") == 0);
+  CHECK(text.find(", data segment: ") != std::string::npos);
+  CHECK(text.find("\n  raise the limits") < text.find("\n  rank 1 of 2 on "));
+}
+
 TEST_CASE("if its condition fails, require throws the sentence with its numbers") {
   CHECK_NOTHROW(require(true, "never shown"));
   CHECK_THROWS_WITH(require(false, "{} is not {}", 3, 4), says("3 is not 4"));
