@@ -13,11 +13,11 @@ SHELL := /bin/bash
 #: BUDGET=0             time limit of the comparisons in `make run` (45s); every layout runs at least once; 0: six times each
 #: UCX= CUDA= NCCL=     build without an optional library, even if it is found
 #: MPICXX=mpicxx.mpich  build with another MPI, in a separate build folder
-#: SANITIZE=address     build with a sanitizer (address, thread or undefined), in a separate build folder
+#: SANITIZE=thread      build with a sanitizer (address,undefined or thread), in a separate build folder
 #: ARCH=x86-64-v3       build for this processor type instead of this machine's
 #: SETUP=               install no packages
 #: PCH=                 build without precompiled headers (a compiler cache makes them unnecessary)
-#: BUNDLES=             compile each source separately, as PCH= and SANITIZE=… do, too
+#: BUNDLES=             compile each source separately, as PCH= does, too
 #: FUZZ_CXX=clang++-16  compiler of `make fuzz`: clang 16 or newer (clang++-19)
 #: V=1                  show whole commands
 #: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH: the usual meanings
@@ -31,7 +31,7 @@ PREFIX    ?= /usr/local
 SETUP     ?= yes
 PCH       ?= yes
 FUZZ_CXX  ?= clang++-19
-BUNDLES   ?= $(if $(SANITIZE),,$(PCH))
+BUNDLES   ?= $(PCH)
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
 NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
@@ -52,8 +52,9 @@ portable := $(filter %gpu-bundle,$(MAKECMDGOALS))
 
 # ── flags; B is the build folder: build/, or a folder in it for another MPI or a sanitizer ─────────────────────────
 space    := $() $()
+comma    := ,
 fuzz_folder := build/fuzz
-B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE) $(if $(portable),portable))))
+B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(subst $(comma), ,$(SANITIZE)) $(if $(portable),portable))))
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
@@ -196,8 +197,8 @@ do-fuzz:
 	  '  $(FUZZ_CXX) was not found' '  install clang-19, libclang-rt-19-dev and libomp-19-dev, or name another: FUZZ_CXX=clang++-16'; exit 2; }
 	+@$(fuzz_make) written && $(fuzz_make) $(fuzz_folder)/fuzz
 	@/usr/bin/python3 tests/fuzz/run.py $(fuzz_folder)/fuzz $(or $(MINUTES),2) $(TARGET)
-# A build folder and a compiler of its own. Sources are bundled, because nothing else is compiled there from which an edit would profit.
-fuzz_make    = $(MAKE) --no-print-directory CXX=$(FUZZ_CXX) SANITIZE=fuzzer-no-link,address,undefined BUNDLES=yes B=$(fuzz_folder) LDFLAGS=-lgomp
+# A build folder and a compiler of its own.
+fuzz_make    = $(MAKE) --no-print-directory CXX=$(FUZZ_CXX) SANITIZE=fuzzer-no-link,address,undefined B=$(fuzz_folder) LDFLAGS=-lgomp
 fuzz_parts   = $(patsubst %.cpp,$B/%.o,$(filter-out %_test.cpp %/trials.cpp %/mutation.cpp,$(wildcard tests/fuzz/*.cpp)))
 link_fuzz    = $(link) -fsanitize=fuzzer $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $(libs)
 $B/fuzz: $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $B/link_fuzz.stamp

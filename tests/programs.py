@@ -15,7 +15,7 @@ launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
-sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=address test`
+sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=thread test`
 without_mpi = {"OMPI_MCA_pml": "none"}  # with this environment, Open MPI cannot start
 
 

@@ -102,9 +102,10 @@ TEST_CASE("what a step sends comes from the plan") {
   const PlanRequest request{.options = test::options_for("fast", layout), .layout = layout};
   const SentByGroup sent = sent_in_a_step(request);
   double expected = 0;
-  for (const int stage : {0, 1})
-    for (const Account::Entry& entry : plan_rank(request, rank_of_stage(layout, stage)).axes.at("dp").entries)
-      expected += static_cast<double>(entry.bytes) / 2;
+  for (const int stage : {0, 1}) {
+    const RankPlan plan = plan_rank(request, rank_of_stage(layout, stage));
+    for (const Account::Entry& entry : plan.axes.at("dp").entries) expected += static_cast<double>(entry.bytes) / 2;
+  }
   CHECK(expected > 0);
   CHECK(sent.at("dp") == expected);
 }

@@ -91,9 +91,10 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
 // The bytes that all ranks send on this axis, added up.
 Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
   Account::Entry sum;
-  for (int rank = 0; rank < request.layout.ranks(); ++rank)
-    for (const Account::Entry& entry : plan_rank(request, rank).axes.at(axis).entries)
-      sum.bytes += entry.bytes, sum.crossing += entry.crossing;
+  for (int rank = 0; rank < request.layout.ranks(); ++rank) {
+    const RankPlan plan = plan_rank(request, rank);
+    for (const Account::Entry& entry : plan.axes.at(axis).entries) sum.bytes += entry.bytes, sum.crossing += entry.crossing;
+  }
   return sum;
 }
 
