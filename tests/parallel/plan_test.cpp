@@ -148,7 +148,7 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
           "ring");
       std::int64_t calls = 0, bytes = 0;
       for (int rank = 0; rank < stages * tensor; ++rank) {
-        const Account::Entry& entry = plan_rank(request, rank).axes.at("pp").entries[messages];
+        const Account::Entry entry = plan_rank(request, rank).axes.at("pp").entries[messages];
         calls += entry.calls, bytes += entry.bytes;
       }
       const std::int64_t bsh = request.options.shape.sequence * request.options.shape.width;
