@@ -83,8 +83,9 @@ TEST_CASE("the balance loss of whole steps begins in the second step") {
     HostMemory host;
     TrainingOptions options = balanced({});
     options.shape.experts.balance = coefficient;
+    const test::Seen seen = test::Run(options, Mesh(), host).steps(2).seen;
     std::vector<double> norms;
-    for (const StepResult& step : test::Run(options, Mesh(), host).steps(2).seen.steps) norms.push_back(step.gradient_norm);
+    for (const StepResult& step : seen.steps) norms.push_back(step.gradient_norm);
     return norms;
   };
   const std::vector<double> with = norms(5), without = norms(0);
