@@ -22,7 +22,7 @@ std::string indented(const std::string& what, const std::vector<std::string>& li
   return text;
 }
 
-// Three lines for std::bad_alloc, which has no numbers of its own.
+// Describes an allocation that failed. The text of std::bad_alloc is only its name, so this adds the limits of the process.
 std::string what_lacks_memory() {
   std::string numbers;
   for (const Limit& limit : limits())

@@ -9,14 +9,11 @@
 #include "src/memory/tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/worlds.hpp"
+#include "tests/median.hpp"
+#include "tests/progress.hpp"
 
 namespace chorale::test {
 namespace {
-
-double median(std::vector<double>& values) {
-  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-  return values[values.size() / 2];
-}
 
 double seconds_of_call(Communicator& c, const Slice& from, const Slice& to, bool compared) {
   constexpr int warm_up = 10, calls = 100;
@@ -46,6 +43,7 @@ TEST_CASE("what comparing calls costs", "[!benchmark]") {
         std::ranges::fill(from.values<float>(), 1.0f);
         std::vector<double> ratios, seconds[2];
         for (int turn = 0; turn < turns; ++turn) {
+          alive();
           double took[2];
           for (const bool compared : {turn % 2 == 0, turn % 2 != 0})
             seconds[compared].push_back(took[compared] = seconds_of_call(c, from.slice(), to.slice(), compared));

@@ -11,6 +11,7 @@
 #include "src/memory/tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/worlds.hpp"
+#include "tests/median.hpp"
 
 namespace chorale::test {
 namespace {
@@ -48,11 +49,7 @@ Microseconds time_of_call(Communicator& c, const Tensor& from, const Tensor& to,
     request.wait();
     alls.push_back(c.clock().seconds() - begin);
   }
-  const auto median = [](std::vector<double>& seconds) {
-    std::ranges::nth_element(seconds, seconds.begin() + calls / 2);
-    return seconds[calls / 2] * 1e6;
-  };
-  return {median(starts), median(alls)};
+  return {median(starts) * 1e6, median(alls) * 1e6};
 }
 
 TEST_CASE("how fast exchanges with new counts are", "[!benchmark]") {

@@ -84,7 +84,7 @@ class Guard(LongJob):
                 self.assertEqual(job.returncode, 4, errors)
                 self.assertRegex(errors, r"error: the run hangs: nothing has moved for [2-9]\.\d s\n"
                                          rf"  rank {victim} on \S+ is late: it is stopped, as by SIGSTOP, in [\w ]+\d+;")
-                waits_for = rf"(for ranks? [\d,-]*{victim}|a message from rank {victim} has not come)"
+                waits_for = rf"(for ranks? [\d,-]*{victim}|: a message from rank {victim} has not come)\n"
                 self.assertRegex(errors, r"waits? in call \d+ of ranks 0-2, .*" + waits_for)
                 self.assertEqual(errors.count("error: "), 1, errors)
 

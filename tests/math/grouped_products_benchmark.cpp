@@ -10,16 +10,13 @@
 #include "src/base/thread_time.hpp"
 #include "src/math/numerics.hpp"
 #include "tests/math/kernels.hpp"
+#include "tests/median.hpp"
 #include "tests/progress.hpp"
 
 using namespace chorale;
+using test::median;
 
 namespace {
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-  return values[values.size() / 2];
-}
 
 // Numbers of rows that differ by up to a quarter from `mean` and have this mean.
 std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::uint64_t repetition) {
