@@ -33,7 +33,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
         is_away(mine.weights, memory.device()) ? tier.elements : std::max<std::int64_t>(owned.count, 1);
     for (std::int64_t first = 0; first < owned.count; first += at_once)
       initialise(*owned.parameter, owned.first + first,
-                 mine.weights.slice().narrow(first, std::min(at_once, owned.count - first)), seed);
+                 mine.weights.slice().narrow(first, std::min(at_once, owned.count - first)), seed, queue.threads);
     states_.push_back(std::move(mine));
   }
   publish(queue);

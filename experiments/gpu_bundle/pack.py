@@ -26,9 +26,10 @@ peers = ("torch_gpt.py", "torch_llama.py", "torch_kernels.py")
 # Libraries that the other machine provides itself.
 theirs = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil"
                     r"|libcuda|libcublas|libcublasLt|libnccl|libnvrtc)[-.]")
-# Open MPI loads its plugins by name. These serve networks and schedulers that a single machine does not have.
+# Open MPI and PMIx load their plugins by name. These serve networks and schedulers that a single machine does not have;
+# the last one compresses messages, and finds its symbols only where PMIx is installed.
 networks = re.compile(r"_(ofi|psm2?|openib|usnic|ucx|portals4|cm|yalla"
-                      r"|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring)\.so$")
+                      r"|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring|pcompress_zlib)\.so$")
 
 
 def said(*command):

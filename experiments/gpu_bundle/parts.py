@@ -20,7 +20,7 @@ class Part:
 all_parts = [
     Part("environment", "driver 580 or newer", 1, 60, checks.environment, needs_gpu=False),
     Part("kernels", "all pass", 20, 150, checks.tests("[gpu]~[!benchmark]")),
-    Part("losses", "within 1e-5 of the host's", 20, 90, checks.losses),
+    Part("losses", "within 1e-5 of the host's", 20, 150, checks.losses),
     Part("exact", "the host's bits on every layout of 1 to 4 ranks", 20, 120, checks.exact),
     Part("nccl-2", "all pass on 2 ranks", 15, 90, checks.tests("[spmd][nccl],[spmd][device]", ranks=2)),
     Part("nccl-4", "all pass on 4 ranks", 15, 90, checks.tests("[spmd][nccl],[spmd][device]", ranks=4)),

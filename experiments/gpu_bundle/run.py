@@ -11,6 +11,7 @@ If a part fails, the next part still runs. If too little time remains for a part
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -130,6 +131,7 @@ def main():
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--results", default="gpu-results", help="folder for table.txt and log.txt")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("error: terminated"))  # so that run() ends the programs it started
     known = [part.name for part in parts.all_parts]
     if unknown := [name for name in options.only + options.fail if name not in known]:
         parser.error(f"no part is called {unknown[0]}; there are {', '.join(known)}")

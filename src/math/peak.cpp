@@ -17,13 +17,17 @@ constexpr double patience = 0.02;  // seconds; once a product takes longer, no l
 constexpr double window = 0.25;    // seconds spent on each size
 constexpr std::int64_t smallest = 256, largest_of_core = 1024, largest_of_device = 8192;
 
-// Random values: a GPU multiplies zeros faster than real data.
+// Random values, because a GPU multiplies regular data faster than real data: an H200 reached 888 TFLOP/s where all rows
+// were equal, and 790 with random numbers.
 Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
   const Tensor tensor(allocator, {side, side}, dtype, Category::workspace);
   visit_floating(dtype, [&]<class T>(Type<T>) {
     with_values<T>(tensor, Use::write, [](std::span<T> values) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = static_cast<T>(static_cast<float>(i * 2654435761u % 1024) / 512.0f - 1.0f);
+      std::uint64_t state = 1;  // of a linear congruential generator, whose upper bits are random
+      for (T& value : values) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        value = static_cast<T>(static_cast<float>(state >> 54) / 512.0f - 1.0f);
+      }
     });
   });
   return tensor;

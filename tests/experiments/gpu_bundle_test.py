@@ -1,10 +1,13 @@
 """Packs the bundle of checks for a machine with a GPU, and runs it on the emulated GPU with failing parts, too little time
 and an old driver."""
 import os
+import pathlib
 import re
+import subprocess
 import tempfile
 import unittest
 
+import alive
 from programs import build, start
 
 
@@ -49,6 +52,29 @@ class GpuBundle(unittest.TestCase):
         code, rows = self.run_it("--emulated", "--only", "environment,kernels", "--minutes", "0.05")
         self.assertEqual(rows["kernels"][0], "left out")
         self.assertRegex(rows["kernels"][1], r"s were left, it takes \d+ or more")
+
+    def test_the_sanitizer_gets_tests_of_kernels(self):
+        """This sanitizer lists the tests instead of running them, and counts those."""
+        with tempfile.TemporaryDirectory() as programs:
+            with open(f"{programs}/compute-sanitizer", "w") as file:
+                file.write('#!/bin/sh\nshift 2\ncount=$("$@" --list-tests | grep -c "^  device: ")\n'
+                           'echo "========= ERROR SUMMARY: 0 errors"\necho "$count passed, 0 failed"\n')
+            os.chmod(f"{programs}/compute-sanitizer", 0o755)
+            code, rows = self.run_it("--emulated", "--only", "sanitizer", PATH=f"{programs}:{os.environ['PATH']}")
+        self.assertEqual(rows["sanitizer"][0], "held", rows)
+        self.assertRegex(rows["sanitizer"][1], r"^0 errors in ([89]|\d\d) tests$")
+
+    def test_an_ended_run_leaves_no_program_behind(self):
+        results = tempfile.mkdtemp(dir=self.place.name)
+        run = alive.spawn([f"{self.folder}/run", "--emulated", "--only", "kernels", "--results", results],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        log = pathlib.Path(f"{results}/log.txt")
+        program = alive.until(lambda: log.exists() and re.search(r"^\$ (\S*tests_run) ", log.read_text()), run)[1]
+        running = lambda: subprocess.run(["pgrep", "-f", program], capture_output=True).returncode == 0
+        alive.until(running, run)
+        run.terminate()
+        alive.finish(run)
+        self.assertFalse(running(), program)
 
     def test_a_driver_that_is_too_old_is_named(self):
         with tempfile.TemporaryDirectory() as programs:

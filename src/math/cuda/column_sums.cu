@@ -46,8 +46,9 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   const std::int64_t column = (blockIdx.x % tiles * warp + threadIdx.x % warp) * width;
   const bool inside = column < columns;
   W plain[width] = {}, normals[width] = {};
-  const std::int64_t last = (part + 1) * chunk < rows ? (part + 1) * chunk : rows;
-  for (std::int64_t row = part * chunk + threadIdx.x / warp; inside && row < last; row += strands) {
+  const std::int64_t last = !inside ? 0 : (part + 1) * chunk < rows ? (part + 1) * chunk : rows;
+#pragma unroll 4  // so that the reads of four rows are in flight together
+  for (std::int64_t row = part * chunk + threadIdx.x / warp; row < last; row += strands) {
     const auto slopes = load<width>(dy + row * columns + column);
     for (int i = 0; i < width; ++i) plain[i] += widened(slopes.values[i]);
     if constexpr (normal) {
@@ -62,16 +63,20 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   if constexpr (normal) meet(normals, inside, [&](int i, W sum) { out[columns + i] = sum; });
 }
 
-// For 32 columns, a strand adds the partials of every eighth chunk, with 16 reads in flight.
+// For 32 columns, a strand adds the partials of every eighth chunk, with 16 reads in flight. The first `columns` of the
+// `stride` columns are added to sums, the others to normal_sums, if there are any.
 template <class W>
-__global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* out) {
+__global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* sums,
+                             W* normal_sums) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * warp + threadIdx.x % warp;
-  const bool inside = column < columns;
-  W sums[1] = {};
+  W* const out = column < columns ? sums : normal_sums - columns;
+  const bool inside = column < stride && (column >= columns || sums);
+  const std::int64_t last = inside ? parts : 0;
+  W total[1] = {};
 #pragma unroll 16
-  for (std::int64_t part = threadIdx.x / warp; inside && part < parts; part += strands)
-    sums[0] += partials[part * stride + column];
-  meet(sums, inside, [&](int, W sum) { out[column] += sum; });
+  for (std::int64_t part = threadIdx.x / warp; part < last; part += strands)
+    total[0] += partials[part * stride + column];
+  meet(total, inside, [&](int, W sum) { out[column] += sum; });
 }
 
 // The number of rows per chunk: 64, or more if there would be more than 512 chunks. This number depends on the number of
@@ -89,9 +94,8 @@ void sum_columns(const T* dy, const T* x, const Statistic<T>* stats, std::int64_
     const Grid grid{parts * tiles, threads, static_cast<std::int64_t>(threads * width() * sizeof(W))};
     launch(column_partials<normal, T, width()>, grid, queue, dy, x, stats, rows, columns, chunk, partials.get());
   });
-  const Grid grid{quotient_up(columns, warp), threads, static_cast<std::int64_t>(threads * sizeof(W))};
-  if (sums) launch(add_partials<W>, grid, queue, partials.get(), parts, stride, columns, sums);
-  if (normal) launch(add_partials<W>, grid, queue, partials.get() + columns, parts, stride, columns, normal_sums);
+  const Grid grid{quotient_up(stride, warp), threads, static_cast<std::int64_t>(threads * sizeof(W))};
+  launch(add_partials<W>, grid, queue, partials.get(), parts, stride, columns, sums, normal_sums);
 }
 
 std::int64_t columns_of(const Tensor& dy) { return dy.dim(0) ? dy.count() / dy.dim(0) : 0; }

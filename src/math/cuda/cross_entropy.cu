@@ -7,6 +7,7 @@
 // but between the two the ranks must agree on the maxima.)
 #include "src/math/cross_entropy.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "src/math/cuda/kernels.cuh"
@@ -28,24 +29,22 @@ __device__ void each_of_row(const T* row, std::int64_t columns, F f) {
   }
 }
 
-// Maps floats to integers in the same order, with NaN on top: see the host's row_maximum.
-template <class W>
-struct Ordered {
-  using Key = std::conditional_t<sizeof(W) == 8, std::int64_t, std::int32_t>;
-  static constexpr Key greatest = std::numeric_limits<Key>::max(), least = std::numeric_limits<Key>::min();
-  __device__ static Key swapped(Key bits) { return bits < 0 ? bits ^ greatest : bits; }
-  __device__ static Key key(W value) { return value == value ? swapped(std::bit_cast<Key>(value)) : greatest; }
-  __device__ static W value(Key key) { return std::bit_cast<W>(swapped(key)); }
+// The maximum does not depend on the order: NaN is the greatest, and 0 is greater than −0. The host does the same.
+struct GreaterOrNan {
+  __device__ float operator()(float a, float b) const { return greater_or_nan(a, b); }
+  __device__ double operator()(double a, double b) const {
+    if (a != a || b != b) return std::numeric_limits<double>::quiet_NaN();
+    return a > b || (a == b && !std::signbit(a)) ? a : b;
+  }
 };
 
 template <class T, int width>
 __global__ void maxima_of_rows(const T* logits, std::int64_t columns, Statistic<T>* maxima) {
-  using Order = Ordered<Statistic<T>>;
-  auto highest = Order::least;
-  each_of_row<width>(logits + blockIdx.x * columns, columns,
-                     [&](Statistic<T> value) { highest = Greater{}(highest, Order::key(value)); });
-  highest = over_block(highest, Greater{});
-  if (threadIdx.x == 0) maxima[blockIdx.x] = Order::value(highest);
+  using W = Statistic<T>;
+  W highest = -std::numeric_limits<W>::infinity();
+  each_of_row<width>(logits + blockIdx.x * columns, columns, [&](W value) { highest = GreaterOrNan{}(highest, value); });
+  highest = over_block(highest, GreaterOrNan{});
+  if (threadIdx.x == 0) maxima[blockIdx.x] = highest;
 }
 
 template <class T, int width>

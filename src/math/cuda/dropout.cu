@@ -1,8 +1,7 @@
 // Dropout, alone or with the residual addition, on a device, with the same masks as the host's.
 //
-// Memory-bound: reads x and the residual, writes y. Philox takes about 60 integer operations for four elements. In bf16,
-// an H200 can do three times as many operations while it moves the 24 bytes of these elements. [16384, 4096] with a
-// residual: 84 µs.
+// Reads x and the residual, writes y. In 16 bits it is bound by Philox, about 100 integer operations for four elements: an
+// H200 reaches 35 % of a copy's rate. Without dropout, add_residual reaches 80 %.
 #include "src/math/dropout.hpp"
 
 #include "src/math/cuda/kernels.cuh"

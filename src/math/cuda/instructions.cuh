@@ -36,6 +36,13 @@ __device__ inline float reciprocal(float x) {
   return share;
 }
 
+// The greater number; NaN if either is NaN. 0 is greater than −0.
+__device__ inline float greater_or_nan(float a, float b) {
+  float greater;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
+  return greater;
+}
+
 // ── tensor cores: matrices of 16-bit numbers, distributed over the lanes of a warp ──
 
 // d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds

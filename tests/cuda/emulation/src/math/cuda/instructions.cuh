@@ -2,7 +2,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "src/memory/dtype.hpp"
 #include "tests/cuda/emulation/block.hpp"
@@ -20,6 +22,11 @@ T narrow(float value, Type<T>) {
 
 inline float two_to_the(float x) { return std::exp2(x); }
 inline float reciprocal(float x) { return 1 / x; }
+
+inline float greater_or_nan(float a, float b) {
+  if (a != a || b != b) return std::numeric_limits<float>::quiet_NaN();
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
 
 // Returns the data that a lane contributed to an exchange.
 template <class Put>
