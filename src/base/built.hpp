@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-inline constexpr const char* version = "0.1.0";
+inline constexpr const char* version = "0.2.0";
 
 // Facts: compiler, cxxflags, mpirun, git_commit, git_dirty. without_ucx, without_cuda and without_nccl say why a library
 // was left out; "" means it is built in.
