@@ -35,7 +35,7 @@ const std::vector<CommandRow>& all_commands() {
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
        make_bench, "collectives"},
       {"compare", "run many configurations in turns, in one launch, and report how they differ",
-       "mpirun -np 2 build/chorale compare experiments/suites/small.toml", true, make_compare, "training"},
+       "mpirun -np 2 build/chorale compare small", true, make_compare, "training"},
       {"completion", "print a shell script that completes commands, options and their values",
        "build/chorale completion bash", false, make_completion, "the program"},
       {"data", "tokenize text, learn a vocabulary, show token files; print the floor of the synthetic language",

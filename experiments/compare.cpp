@@ -1,7 +1,8 @@
 // `chorale compare` runs several configurations in one launch. They take turns, in a new random order for each repetition,
 // so that other load on the machine affects all of them. At the end it prints a table and writes one record with all runs.
 //
-//   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml            a suite: a file that lists the runs
+//   mpirun -np 4 build/chorale compare strategies                                    a suite that comes with the program
+//   mpirun -np 4 build/chorale compare mine.toml                                     a suite: a file that lists the runs
 //   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file: by options of train
 //   mpirun -np 4 build/chorale compare --resume runs/latest                          the remaining runs after a stop
 //
@@ -27,6 +28,7 @@
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/shared_files.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "src/base/error.hpp"
@@ -49,7 +51,9 @@ class Compare final : public Command {
   void declare(Options& o) override {
     options_ = &o;
     o.add_positional("suite", files_,
-                     "the runs to compare, as in experiments/suites/*.toml; docs/experiments.md says how to write a suite");
+                     "the runs to compare: a file of your own, or one that comes with the program, by its name: " +
+                         join(shared_names("suites"), ", ") + ". docs/experiments.md says how to write one")
+        .suggest(shared_names("suites"));
     o.add("layouts", layouts_,
           "instead of a suite: train on each of these layouts, as dp4,tp4,dp2.pp2; all: those that `chorale plan "
           "--layout all` lists. Takes the options of train, except --layout, for all runs");
@@ -75,16 +79,18 @@ class Compare final : public Command {
       usage_error("compare needs one of these: a suite, --layouts or --resume",
                   fmt::format("{} files were given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
                               resume_.empty() ? "" : ", and --resume"),
-                  program() + " compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
+                  program() + " compare strategies, or --layouts dp4,tp4, or --resume runs/latest");
     if (layouts_.empty()) require_nothing_to_pass_on();
     if (resume_.empty())
       require_writable(run_dir_);
     else
       take_up(launch);
     std::vector<Mistake> mistakes;
-    suite_ = layouts_.empty()
-                 ? read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml", mistakes)
-                 : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, launch), mistakes);
+    suite_ =
+        layouts_.empty()
+            ? read_suite(resume_.empty() ? shared_or_own(files_[0], "suites", "suite") : fs::path(resume_) / "suite.toml",
+                         mistakes)
+            : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, launch), mistakes);
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
     const std::size_t half_checked = check_runs(suite_, run_dir_, launch, mistakes);

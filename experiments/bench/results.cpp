@@ -9,7 +9,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/bench/values.hpp"
-#include "experiments/machine_named.hpp"
+#include "experiments/shared_files.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/text_table.hpp"
 
@@ -76,7 +76,7 @@ Names algorithm_names() {
 Names backend_names() {
   Names names;
   for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  for (const std::string& machine : known_machines()) names.push_back("simulated:" + machine);
+  for (const std::string& machine : shared_names("machines")) names.push_back("simulated:" + machine);
   names.emplace_back("simulated");  // on another machine, which the root names
   return names;
 }

@@ -9,6 +9,7 @@
 #include "experiments/machine_named.hpp"
 #include "experiments/plan/published_errors.hpp"
 #include "experiments/plan/published_table.hpp"
+#include "experiments/shared_files.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"

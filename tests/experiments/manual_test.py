@@ -47,7 +47,7 @@ class Manual(unittest.TestCase):
                 self.assertRegex(section.group(1), rf"\\fB{re.escape(option.replace('-', chr(92) + '-'))}[ \\]", command)
 
     def test_the_manuals_examples_call_the_installed_program(self):
-        self.assertIn("\nmpirun \\-np 2 chorale compare experiments/suites/small.toml\n", self.page)
+        self.assertIn("\nmpirun \\-np 2 chorale compare small\n", self.page)
         self.assertNotIn("build/", self.page)
 
     def test_groff_formats_the_manual_without_warnings(self):
