@@ -41,7 +41,7 @@ CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the mi
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
 run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl-dev liburing-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
-test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
+test_packages := catch2 cmake librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
 fuzz_packages := clang-19 libclang-rt-19-dev libomp-19-dev
 packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos fuzz bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
@@ -118,13 +118,15 @@ library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
-link_library = $(link) -shared $(parts) $(libs)
+link_library = $(link) -shared -Wl,-soname,libchorale.so.$(abi) $(parts) $(libs)
 link_plugin  = $(nvcc) -shared -Xlinker -Bsymbolic $(kernels) $(cuda_libs) $(nccl_libs)
 link_emulated = $(CXX) -shared $(emulated)
 device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
-# ── pkg-config file for users' programs: folder of headers $(1), of library $(2) ───────────────────────────────────
+# ── version, and pkg-config file for users' programs: folder of headers $(1), of library $(2) ─────────────────────
 release  := $(shell sed -n 's/.* version = "\(.*\)";/\1/p' src/base/built.hpp)
+# Until 1.0 a minor version may change the interface, so libchorale.so.0.2 is not the library that a program built with 0.1 loads.
+abi      := $(basename $(release))
 pc        = printf '%s\n' 'Name: chorale' 'Description: collectives with pluggable algorithms and backends' 'Version: $(release)' \
             'Requires: fmt' 'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
 pc_here   = $(call pc,$(CURDIR)/$B/include,$(CURDIR)/$B)
@@ -234,19 +236,24 @@ do-data: $B/chorale
 	@[ data/english.bpe -nt data/english.txt ] || $B/chorale data train-bpe data/english.txt --vocabulary 4096
 	@[ data/english.bin -nt data/english.bpe ] || $B/chorale data tokenize data/english.txt --tokenizer data/english.bpe
 
-## install     copy the program, its manual, the library and its headers to PREFIX (/usr/local) below DESTDIR
+## install     copy the program, its manual, suites, the library and its headers to PREFIX (/usr/local) below DESTDIR
 do-install: do-all
 	install -D $B/chorale $(DESTDIR)$(PREFIX)/bin/chorale
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$B/chorale man > $(DESTDIR)$(PREFIX)/share/man/man1/chorale.1
 	$B/chorale completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/chorale
-	install -D $B/libchorale.so $(DESTDIR)$(PREFIX)/lib/libchorale.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,lib/pkgconfig lib/cmake/Chorale include)
+	install $B/libchorale.so.$(release) $(DESTDIR)$(PREFIX)/lib
+	cp -P $B/libchorale.so.$(abi) $B/libchorale.so $(DESTDIR)$(PREFIX)/lib
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/machines experiments/machines/*.toml
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/suites experiments/suites/*.toml
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/published experiments/published/*
 	rm -rf $(DESTDIR)$(PREFIX)/include/chorale
 	cp -r $B/include/chorale $(DESTDIR)$(PREFIX)/include
 	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
+	for file in ChoraleConfig.cmake ChoraleConfigVersion.cmake; do \
+	  sed 's|@RELEASE@|$(release)|g; s|@ABI@|$(abi)|g; s|@MPICXX@|$(firstword $(MPICXX))|g; s|@SANITIZE@|$(subst $(space),;,$(strip $(sanitize)))|g' \
+	    packaging/cmake/$$file.in > $(DESTDIR)$(PREFIX)/lib/cmake/Chorale/$$file || exit 1; done
 	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
 
 ## gpu-bundle  pack build/gpu-bundle for a machine with a GPU and little else; its script `run` tests and times this build there
@@ -307,7 +314,7 @@ $B/chorale: $(objects) $B/link_program.stamp
 $B/tests_run: $(objects) $(tests) $B/link_tests.stamp
 	$(call quiet,link) $(link_tests) -o $@
 $B/libchorale.so: $(parts) $B/link_library.stamp
-	$(call quiet,link) $(link_library) -o $@
+	$(call quiet,link) $(link_library) -o $@.$(release) && ln -sf libchorale.so.$(release) $@.$(abi) && ln -sf libchorale.so.$(abi) $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
 # The headers for users' programs: collectives/chorale.hpp, parallel/train.hpp and all that these include. They are copied to chorale/, so that

@@ -40,9 +40,9 @@ may_include = {
     "tests/client": [],
     "tests": ["src", "collectives", "layers", "parallel", "experiments"],
 }
-at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
-               "Makefile", "README.md", "collectives", "data", "docs", "examples", "experiments", "layers", "parallel",
-               "src", "tests"}
+at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+               "LICENSE", "Makefile", "README.md", "collectives", "data", "docs", "examples", "experiments", "layers",
+               "packaging", "parallel", "src", "tests"}
 # Sources in these folders become programs of their own, never linked with the rest.
 programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")

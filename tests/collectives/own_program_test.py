@@ -1,13 +1,14 @@
 """The program in docs/library.md equals the file in examples/. It builds with the commands of that page, from the build
-folder and against an installed library, and runs on every backend. The program in tests/client/, which makes random calls,
-is built and run in the same ways."""
+folder and against an installed library, by pkg-config and by CMake, and runs on every backend. The program in tests/client/,
+which makes random calls, is built and run in the same ways. An installed `chorale` knows its suites and machines."""
+import glob
 import os
 import re
 import shutil
 import tempfile
 import unittest
 
-from programs import backends, build, launch, ranks, start
+from programs import backends, build, chorale, launch, ranks, start
 
 mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
 
@@ -17,7 +18,7 @@ def page():
         return file.read()
 
 
-class OwnProgram(unittest.TestCase):
+class Client(unittest.TestCase):
     def built(self, command, **environment):
         result = start(["bash", "-c", command], limit_seconds=300, **environment)
         self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}{result.stderr}")
@@ -29,6 +30,8 @@ class OwnProgram(unittest.TestCase):
         name = re.escape(backend)
         self.assertRegex(result.stdout, rf"^{name}, 2 ranks: every x\[i\] is 3; [0-9.]+ us, [0-9.]+ GB/s on the bus\n$")
 
+
+class OwnProgram(Client):
     def test_the_program_on_the_page_is_the_example(self):
         programs = re.findall(r"```cpp\n(.*?)```", page(), re.DOTALL)
         with open("examples/1_all_reduce.cpp", encoding="utf-8") as file:
@@ -47,26 +50,88 @@ class OwnProgram(unittest.TestCase):
             self.assertEqual(wrong.returncode, 2, wrong.stderr)
             self.assertIn('did you mean "shm"?', wrong.stderr)
 
-    def test_it_builds_against_what_was_installed_wherever_that_lies(self):
+
+class Installed(Client):
+    """One installation below a temporary folder that the library does not know."""
+
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder, cls.home = holder.name, f"{holder.name}/opt/chorale"
+        made = start(["make", "-s", "SETUP=", "install", f"DESTDIR={cls.folder}", "PREFIX=/opt/chorale"], limit_seconds=300)
+        assert made.returncode == 0, made.stdout + made.stderr
+        shutil.copy("examples/1_all_reduce.cpp", f"{cls.folder}/my.cpp")
+
+    def test_everything_is_where_users_look(self):
+        self.assertEqual(sorted(os.listdir(self.home)), ["bin", "include", "lib", "share"])
+        self.assertEqual(start([f"{self.home}/bin/chorale", "info"]).returncode, 0)
+        for file in ("share/man/man1/chorale.1", "share/bash-completion/completions/chorale"):
+            self.assertGreater(os.path.getsize(f"{self.home}/{file}"), 1000)
+
+    def test_the_library_has_the_names_that_linker_and_loader_look_for(self):
+        release = start([chorale, "--version"]).stdout.split()[1]
+        minor = release.rpartition(".")[0]
+        for folder in (build, f"{self.home}/lib"):
+            self.assertEqual(os.readlink(f"{folder}/libchorale.so"), f"libchorale.so.{minor}")
+            self.assertEqual(os.readlink(f"{folder}/libchorale.so.{minor}"), f"libchorale.so.{release}")
+        names = start(["objdump", "-p", f"{self.home}/lib/libchorale.so.{release}"]).stdout
+        self.assertRegex(names, rf"SONAME +libchorale\.so\.{re.escape(minor)}\n")
+
+    def test_suites_and_machines_are_found_from_anywhere(self):
+        program = os.path.abspath(f"{self.home}/bin/chorale")
+        compared = start([*launch, "-n", "2", program, "compare", "small", "--repetitions", "1"], folder=self.folder)
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        self.assertIn("Which of three layouts trains tiny fastest on two ranks?", compared.stdout)
+        refused = start([program, "compare", "smal"], folder=self.folder)
+        self.assertEqual(refused.returncode, 2)
+        suites = sorted(os.path.splitext(os.path.basename(file))[0] for file in glob.glob("experiments/suites/*.toml"))
+        self.assertEqual(refused.stderr.splitlines(), ["error: there is no such suite",
+                                                       f"  suite smal; known: {', '.join(suites)}",
+                                                       '  did you mean "small"?'])
+        planned = start([program, "plan", "--preset", "nano", "--layout", "dp2", "--dtype", "bf16", "--machine",
+                         "selene"], folder=self.folder)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+
+    def test_pkg_config_finds_it_wherever_it_lies(self):
         command = re.search(r"^mpicxx .*my.cpp.*$", page(), re.MULTILINE).group().replace("mpicxx", mpicxx)
-        with tempfile.TemporaryDirectory() as folder:
-            self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat "
-                       f"{folder}/log; exit 1; }}")
-            home = f"{folder}/opt/chorale"
-            self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib", "share"])
-            shutil.copy("examples/1_all_reduce.cpp", f"{folder}/my.cpp")
-            self.built(f"cd {folder} && {command}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
-            self.sums(f"{folder}/my", "shm")
-            uses = start(["ldd", f"{folder}/my"]).stdout
-            self.assertIn(f"{os.path.realpath(home)}/lib/pkgconfig/../libchorale.so", uses)
-            self.assertNotIn(os.path.abspath(build) + "/", uses)
-            self.assertEqual(start([f"{home}/bin/chorale", "info"]).returncode, 0)
-            for file in ("share/man/man1/chorale.1", "share/bash-completion/completions/chorale"):
-                self.assertGreater(os.path.getsize(f"{home}/{file}"), 1000)
-            self.only_chorale_is_on_the_path(f"{home}/lib/pkgconfig/chorale.pc")
-            self.only_chorale_is_on_the_path(f"{build}/chorale.pc")
-            self.random_calls_come_right(folder, command, home)
-            self.the_plugin_is_found_beside_the_library(folder, command, home)
+        self.built(f"cd {self.folder} && {command}", PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig")
+        self.sums(f"{self.folder}/my", "shm")
+        self.loads_the_installed_library(f"{self.folder}/my")
+        self.only_chorale_is_on_the_path(f"{self.home}/lib/pkgconfig/chorale.pc")
+        self.only_chorale_is_on_the_path(f"{build}/chorale.pc")
+        self.random_calls_come_right(self.folder, command, self.home)
+        self.the_plugin_is_found_beside_the_library(self.folder, command, self.home)
+
+    def test_cmake_finds_it_wherever_it_lies(self):
+        if not shutil.which("cmake"):
+            self.skipTest("no cmake here")
+        listing = re.search(r"```cmake\n(.*?)```", page(), re.DOTALL).group(1)
+        project = f"{self.folder}/project"
+        os.mkdir(project)
+        shutil.copy("examples/1_all_reduce.cpp", f"{project}/my.cpp")
+        configure = f"cmake -S {project} -B {project}/build -DCMAKE_PREFIX_PATH={self.home}"
+        release = start([chorale, "--version"]).stdout.split()[1]
+        major, minor, patch = map(int, release.split("."))
+        for wanted, found in ((f"{major}.{minor}", True), (f"{release} EXACT", True),
+                              (f"{major}.{minor - 1}...{release}", True),
+                              (f"{major}.{minor - 1}", False), (f"{major}.{minor}.{patch + 1}", False),
+                              (f"{major}.{minor - 1}...<{release}", False)):
+            with open(f"{project}/CMakeLists.txt", "w") as file:
+                file.write(listing.replace("find_package(Chorale ", f"find_package(Chorale {wanted} "))
+            result = start(["bash", "-c", configure], limit_seconds=300)
+            self.assertEqual(result.returncode == 0, found, f"{wanted}: {result.stdout}{result.stderr}")
+            if not found:
+                self.assertIn(f"version: {release}", result.stderr, wanted)
+        with open(f"{project}/CMakeLists.txt", "w") as file:
+            file.write(listing)
+        self.built(f"{configure} && cmake --build {project}/build")
+        self.sums(f"{project}/build/my", "shm")
+        self.loads_the_installed_library(f"{project}/build/my")
+
+    def loads_the_installed_library(self, program):
+        loaded = re.search(r"libchorale\.so\.\S+ => (\S+)", start(["ldd", program]).stdout).group(1)
+        self.assertEqual(os.path.realpath(loaded), os.path.realpath(f"{self.home}/lib/libchorale.so"))
 
     def only_chorale_is_on_the_path(self, package):
         """The include path must expose only chorale/: a user's program may have folders called src and collectives."""
