@@ -80,6 +80,9 @@ nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fm
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
             -fPIC -Itests/cuda/emulation -I. -I$B $(found_flags) -O1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
+# How clangd reads a source: as `compile`, without MPI's wrapper, and without GCC's own options.
+editor    = $(CXX) $(filter -I%,$(shell $(MPICXX) -show 2>/dev/null)) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers \
+            -pthread -I. -I$B -I$B/include $(sanitize) $(found_flags) $(CXXFLAGS)
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl -luring $(if $(UCX),$(ucx_libs)) -ldl
 cuda_libs = -lcublasLt -Xlinker -rpath,$(CUDA)/lib64
@@ -101,6 +104,7 @@ below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
 checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
+edited    = $(sources) $(checks) $(call below,cpp,tests/client examples)
 sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks)) \
               $(call below,hpp,src collectives layers parallel experiments tests)))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
@@ -264,6 +268,14 @@ say-gpu-bundle:
 	  '  CUDA is $(or $(CUDA),not found: no nvcc on PATH or in /usr/local/cuda)' \
 	  '  install the toolkit, or name its folder: make gpu-bundle CUDA=/opt/cuda-13'; exit 2)
 
+## compile_commands.json  for clangd and other editors' servers; every build keeps it up to date
+compile_commands.json: $B/compile_commands.json FORCE
+	@ln -sf $< $@
+$B/compile_commands.json: $B/editor.stamp $B/edited.stamp
+	@(echo '['; tr ' ' '\n' < $B/edited.stamp | how="$$(sed 's/[\\"]/\\&/g' $B/editor.stamp)" awk -v folder='$(CURDIR)' '{ \
+	  print sep "{\"directory\": \"" folder "\", \"file\": \"" $$0 "\", \"command\": \"" ENVIRON["how"] " -c " $$0 "\"}"; sep = "," }'; \
+	  echo ']') > $@
+
 ## lint        check folder order, sizes and formatting
 do-lint:
 	@/usr/bin/python3 tests/lint.py
@@ -298,7 +310,7 @@ info:
 
 ## clean       remove build/; runs/ stays
 clean:
-	rm -rf build
+	rm -rf build compile_commands.json
 
 ## help        print this list
 help:
@@ -356,7 +368,7 @@ $B/src/memory/device_plugin.o $B/src/memory/plugin_mark.cu.o $B/emulated/src/mem
 
 # All stamps and bundles. Each is rewritten only if its text has changed.
 written: $(patsubst %,$B/%.stamp,compile link_program link_tests link_library pc_here emulate link_emulated facts plugin_mark \
-           $(if $(CUDA),nvcc link_plugin)) $(bundles:%=$B/bundles/%.cpp)
+           $(if $(CUDA),nvcc link_plugin)) $(bundles:%=$B/bundles/%.cpp) $(if $(filter build,$B),compile_commands.json)
 .PRECIOUS: $B/%.stamp $B/bundles/%.cpp
 # A stamp contains the text of the variable with its name, such as the compile command. So objects are rebuilt if the command changes.
 $B/%.stamp: $(always)

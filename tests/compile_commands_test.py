@@ -1,0 +1,42 @@
+"""compile_commands.json, which editors' servers such as clangd read: every source is listed, and its command compiles it."""
+import json
+import os
+import re
+import shlex
+import shutil
+import unittest
+
+from programs import build, start
+
+
+class CompileCommands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        made = start(["make", "-s", "SETUP=", f"{build}/compile_commands.json"])
+        assert made.returncode == 0, made.stdout + made.stderr
+        with open(f"{build}/compile_commands.json", encoding="utf-8") as file:
+            cls.entries = json.load(file)
+
+    def test_every_source_is_listed_once(self):
+        listed = [entry["file"] for entry in self.entries]
+        self.assertEqual(len(listed), len(set(listed)))
+        tops = ("src", "collectives", "layers", "parallel", "experiments", "examples", "tests")
+        there = {os.path.join(folder, file) for top in tops for folder, _, files in os.walk(top) for file in files
+                 if file.endswith(".cpp")}
+        self.assertLessEqual(set(listed), there)
+        # Sources that need a missing library, or are built by `make peers` only.
+        self.assertFalse([file for file in there - set(listed) if not re.search("backends/ucx|experiments/peers/", file)])
+        self.assertTrue(all(os.path.samefile(entry["directory"], ".") for entry in self.entries))
+
+    def test_a_command_compiles_its_file_with_gcc_and_clang(self):
+        entry = next(entry for entry in self.entries if entry["file"] == "src/record/run_folder.cpp")
+        command = shlex.split(entry["command"])
+        # clangd 16 or newer is clang 16 or newer: older ones lack std::source_location.
+        clang = next((name for name in ("clang++-19", "clang++-18", "clang++-17", "clang++-16") if shutil.which(name)), "")
+        for compiler in filter(None, (command[0], clang)):
+            result = start([compiler, *command[1:], "-fsyntax-only"], folder=entry["directory"])
+            self.assertEqual((result.returncode, result.stderr), (0, ""), compiler)
+
+
+if __name__ == "__main__":
+    unittest.main()
