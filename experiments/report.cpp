@@ -1,7 +1,8 @@
-// `chorale report FILE.h5…` shows records, in four ways.
+// `chorale report FILE.h5…` shows records, in five ways.
 //
 //   report run.h5                      every group as a table, its newest rows
 //   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
+//   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
 //   report A.h5 B.h5 --compare         how their conditions differ, then each common metric and whether it differs
 //   report new.h5 --check old.h5       the same; exits with 3 if a speed fell past the threshold and by more than chance
 #include <fmt/format.h>
@@ -19,9 +20,11 @@
 #include "experiments/report/conditions.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
+#include "experiments/report/tensorboard.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale {
 namespace {
@@ -91,6 +94,8 @@ class Report final : public Command {
   void declare(Options& options) override {
     options.add_positional("file", files_, "the records; with --html, also the page to write (*.html)");
     options.add("html", html_, "write a page with figures; default: report.html beside the first record");
+    options.add("tensorboard", tensorboard_, "write TensorBoard's event files into this folder: tensorboard --logdir DIR")
+        .words("DIR");
     options.add("compare", compare_, "compare the second record with the first");
     options
         .add("check", reference_,
@@ -113,15 +118,17 @@ class Report final : public Command {
     if (html_) std::erase_if(files_, names_page);
     if (files_.empty())
       usage_error("no file given", program() + " report FILE.h5…", "the newest record is runs/latest/run.h5");
-    if (html_ + compare_ + !reference_.empty() > 1)
-      usage_error("--html, --compare and --check exclude one another", "several of them were given", "give one at a time");
+    if (html_ + compare_ + !reference_.empty() + !tensorboard_.empty() > 1)
+      usage_error("--html, --tensorboard, --compare and --check exclude one another", "several of them were given",
+                  "give one at a time");
     if (compare_ && files_.size() != 2)
       usage_error("--compare needs two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
                   program() + " report A.h5 B.h5 --compare");
+    if (!tensorboard_.empty()) require_writable(tensorboard_, "--tensorboard");
     if (!compare_) leave_out_repeated(files_);
     leave_out_repeated(reference_);
     share_ = share_in(threshold_);
-    if (html_ || compare_ || !reference_.empty()) return;  // these read the records as runs
+    if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty()) return;  // these read the records as runs
     for (const std::string& file : files_) records_.push_back({file, Reader(file)});
     for (const report::RecordFile& record : records_)
       if (!group_.empty()) report::require_group(record, group_);
@@ -129,6 +136,10 @@ class Report final : public Command {
 
   int run(Session& session) override {
     if (html_) return write_page();
+    if (!tensorboard_.empty()) {
+      fmt::print("{}\n", join(report::write_tensorboard(report::read_records(files_), tensorboard_), "\n"));
+      return 0;
+    }
     if (compare_) {
       compared({files_[0]}, {files_[1]});
       return 0;
@@ -215,7 +226,7 @@ class Report final : public Command {
   std::vector<std::string> files_;
   std::vector<report::RecordFile> records_;
   std::vector<std::string> reference_;
-  std::string group_, format_ = "text", page_, threshold_ = "5%";
+  std::string group_, format_ = "text", page_, tensorboard_, threshold_ = "5%";
   bool html_ = false, compare_ = false;
   double share_ = 0;
   std::int64_t rows_ = 10, warm_up_ = report::by_rule;

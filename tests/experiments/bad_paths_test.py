@@ -34,11 +34,12 @@ words = {
     "train": small, "train --load": [], "train --load-hf": [],
     "train --offload-folder": [*small, "--place", "optimizer=file"],
     "train --tokenizer": [*small, "--vocab-size", "256", "--data", "tokens.bin"],
-    "explain @": ["@"], "report @": ["@"], "report --check": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
+    "explain @": ["@"], "report @": ["@"], "report --check": ["run/run.h5"],
+    "report --tensorboard": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
 }
 in_folders = {"data --out", "show --svg"}  # their folders must exist; other commands make them
 unread = {"plan --offload-folder"}  # options whose path the command ignores
-written = {"--out", "--svg", "--timeline", "--run-dir"}  # options that name what the program makes
+written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir"}  # options that name what the program makes
 endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # where the ending decides what the word means
 ranked = {"bench", "compare", "generate", "info", "prove", "train", "tune"}  # commands that start MPI
 

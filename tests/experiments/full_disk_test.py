@@ -26,6 +26,7 @@ writers = [
     (["show", "all_reduce", "ring", "--ranks", "8", "--svg", "there/new.svg"], "new.svg"),
     (["plan", *small[:4], "--dtype", "bf16", "--machine", "selene", "--timeline", "there/new.svg"], "new.svg"),
     (["report", "made/latest/run.h5", "there/new.html", "--html"], "new.html"),
+    (["report", "made/latest/run.h5", "--tensorboard", "there/board"], ""),
     (["bench", "all_reduce", "--backend", "threads", "-e", "4K", "--repetitions", "20", "--out", "there/new.h5"], ""),
     (["export", "--load", "made/latest", "--out", "there/model"], ""),
     (["train", *small, "--run-dir", "there"], ""),
