@@ -83,6 +83,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "data", "tok"), ["tokenize"])
         self.assertEqual(self.complete("chorale", "report", "no"), ["notes.txt"])
         self.assertEqual(self.complete("chorale", "watch", "r"), ["runs"])
+        self.assertEqual(self.complete("chorale", "compare", "sma"), ["small"])
 
     def test_zsh_is_supported_and_tcsh_refused(self):
         self.assertIn("compdef", start([chorale, "completion", "zsh"]).stdout)
