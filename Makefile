@@ -41,7 +41,7 @@ CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the mi
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
 run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl-dev liburing-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
-test_packages := catch2 cmake librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 python3-protobuf hdf5-tools netcdf-bin strace python3-torch
+test_packages := catch2 cmake librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 python3-protobuf python3-matplotlib hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
 fuzz_packages := clang-19 libclang-rt-19-dev libomp-19-dev
 packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos fuzz bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \

@@ -2,6 +2,7 @@
 example that trains by hand has the same losses as the library. Examples broken on purpose must fail; this tests the
 examples' own checks."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,30 @@ from programs import backends, build, chorale, launch, ranks, start
 
 mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
 sources = sorted(glob.glob("examples/*.cpp"))
+
+
+# Executes the code of a notebook as Jupyter would, and prints what its figures show.
+run_notebook = """
+import json, sys
+import matplotlib.pyplot as plt
+with open(sys.argv[1]) as file:
+    cells = json.load(file)["cells"]
+names = {}
+for cell in cells:
+    if cell["cell_type"] == "code":
+        exec("".join(cell["source"]), names)
+axes = [plt.figure(number).axes[0] for number in plt.get_fignums()]
+print(json.dumps({"titles": [drawn.get_title() for drawn in axes], "loss": list(axes[0].lines[0].get_ydata()),
+                  "ms": [bar.get_width() for bar in axes[1].patches], "mib": [bar.get_width() for bar in axes[2].patches]}))
+"""
+
+
+def text_of(example):
+    with open(example, encoding="utf-8") as file:
+        text = file.read()
+    if not example.endswith(".ipynb"):
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
 
 
 def losses(result):
@@ -60,12 +85,11 @@ class Examples(unittest.TestCase):
     def test_the_list_of_examples_names_each_and_each_has_numbered_steps(self):
         with open("examples/README.md", encoding="utf-8") as page:
             listed = re.findall(r"\]\((\d_\w+\.\w+)\)", page.read())
-        files = [*sources, *glob.glob("examples/*.py")]
+        files = [*sources, *glob.glob("examples/*.py"), *glob.glob("examples/*.ipynb")]
         self.assertEqual(listed, sorted(os.path.basename(file) for file in files))
         for number, file in enumerate(sorted(files), 1):
-            with open(file, encoding="utf-8") as text:
-                text = text.read()
-            self.assertRegex(text, rf"^(//|\"\"\") ?{number}\. ", file)
+            text = text_of(file)
+            self.assertRegex(text, rf"^(//|#|\"\"\") ?{number}\. ", file)
             steps = [int(step) for step in re.findall(r"(?m)^ *(?://|#) Step (\d+): ", text)]
             self.assertEqual(steps, list(range(1, len(steps) + 1)), file)
             self.assertGreaterEqual(len(steps), 4, file)
@@ -146,6 +170,34 @@ class Examples(unittest.TestCase):
         self.assertEqual(without.returncode, 1, without.stdout)
         self.assertEqual(without.stderr, "error: h5py is missing\n  No module named h5py\n"
                                          "  apt install python3-h5py, or pip install h5py\n")
+
+    def test_6_the_notebook_is_stored_without_outputs_and_draws_a_record(self):
+        notebook = "examples/6_look_at_a_run.ipynb"
+        with open(notebook, encoding="utf-8") as file:
+            cells = [cell for cell in json.load(file)["cells"] if cell["cell_type"] == "code"]
+        self.assertTrue(all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells))
+        runs = f"{self.folder}/drawn"
+        trained = ranks(2, chorale, "train", "--preset", "tiny", "--train-iters", "6", "--layout", "dp2", "--threads", "1",
+                        "--global-batch-size", "4", "--eval-samples", "4", "--no-save", "--run-dir", runs)
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        record = os.path.realpath(f"{runs}/latest/run.h5")
+        result = start([sys.executable, "-Wignore", "-c", run_notebook, notebook], RECORD=record, MPLBACKEND="Agg",
+                       MPLCONFIGDIR=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = result.stdout.splitlines()
+        self.assertEqual(said[1], "ok")
+        shown = json.loads(said[-1])
+        self.assertEqual(shown["titles"], ["Training loss", "Where a step's time goes", "Bytes sent"])
+        with h5py.File(record) as file:
+            self.assertEqual(shown["loss"], list(file["train/loss"][:]))
+            sent, plan = (file[f"traffic/bytes_{name}"][:].clip(min=0).sum(axis=0) for name in ("measured", "predicted"))
+            means = file["phases/phase_time"][2:].mean(axis=0) * 1000
+            names = file["phases/phase"].attrs["flag_meanings"].decode().split()
+        both = [column[plan > 0] for column in (sent, plan)]
+        self.assertAlmostEqual(sum(shown["mib"]) * 2**20, sum(column.sum() for column in both), delta=1)
+        self.assertGreater(len(shown["mib"]), 2)
+        drawn = [column for column, name in enumerate(names) if name not in ("comm_hidden", "file_exposed", "file_hidden")]
+        self.assertAlmostEqual(sum(shown["ms"]), means[:, drawn].sum(), places=6)
 
 
 if __name__ == "__main__":
