@@ -100,7 +100,7 @@ changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-fil
 alone     = src/math/% experiments/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(if $(filter $(fuzz_folder),$B),tests/fuzz/%) $(changed)
 
 # ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
-below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
+below     = $(sort $(if $(wildcard $(2)),$(shell find $(wildcard $(2)) -name '*.$(1)')))# without a folder, find would search all
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
 checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
