@@ -35,7 +35,7 @@ as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 def ours(layout, ranks, dtype, steps):
     """Returns tokens/s and MFU of all steps but the first two, and the measured peak of matrix products in GFLOP/s."""
     with tempfile.TemporaryDirectory() as folder:
-        launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
+        launcher = ["mpirun", "--bind-to", "none", "-np", str(ranks)] if ranks > 1 else []
         result = subprocess.run(
             [*launcher, os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype, "--layout",
              layout, "--global-batch-size", str(sequences * ranks), "--train-iters", str(steps), "--threads", "1",
