@@ -21,7 +21,7 @@ without_mpi = {"OMPI_MCA_pml": "none"}  # with this environment, Open MPI cannot
 
 def start(command, limit_seconds=alive.limit, folder=None, **environment):
     """Runs a command to its end; the result has returncode, stdout, stderr."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_") and k != "COLUMNS"}
     process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
                     env={**kept, **environment})
     output, errors = finish(process, limit_seconds)

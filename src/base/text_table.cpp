@@ -1,5 +1,8 @@
 #include "src/base/text_table.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -26,9 +29,37 @@ bool is_number(const std::string& cell) {
 // Numbers, and approximate ones such as "~ 0.98", are right-aligned.
 bool lines_up(const std::string& cell) { return is_number(cell.starts_with("~ ") ? cell.substr(2) : cell); }
 
-std::string padded(const std::string& cell, std::size_t columns) {
+bool is_absent(const std::string& cell) { return cell.empty() || cell == "-"; }
+
+std::string padded(const std::string& cell, std::size_t columns, bool right) {
   const std::string space(columns - width(cell), ' ');
-  return lines_up(cell) ? space + cell : cell + space;  // right-aligned numbers line up at their last digit
+  return right ? space + cell : cell + space;
+}
+
+// How a column is printed. Its heading stands above its numbers, whose last digits line up.
+struct Form {
+  std::size_t width = 0;
+  bool is_numeric = false;  // holds numbers, and perhaps absent ones
+
+  void take(const std::string& cell) { width = std::max(width, chorale::width(cell)); }
+  std::string print(const std::string& cell, bool is_heading) const {
+    return padded(cell, width, is_heading || is_absent(cell) ? is_numeric : lines_up(cell));
+  }
+};
+
+// The columns that stand side by side, block by block: as many as fit, the first column in every block.
+std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t columns) {
+  std::vector<std::vector<std::size_t>> blocks(1);
+  std::size_t used = 0;
+  for (std::size_t c = 0; c < forms.size(); ++c) {
+    if (columns > 0 && blocks.back().size() > 1 && used + 2 + forms[c].width > columns) {
+      blocks.push_back({0});
+      used = forms[0].width;
+    }
+    used += (blocks.back().empty() ? 0 : 2) + forms[c].width;
+    blocks.back().push_back(c);
+  }
+  return blocks;
 }
 
 }  // namespace
@@ -43,28 +74,35 @@ const std::vector<std::string>& TextTable::formats() {
   return names;
 }
 
-std::string TextTable::print(const std::string& format) const {
+std::string TextTable::print(const std::string& format, std::size_t columns) const {
   if (format == "csv") return csv();
   if (format == "json") return json();
   if (format == "md") return md();
   require(format == "text", "unknown table format \"{}\"", format);
-  return text();
+  return text(columns);
 }
 
-std::string TextTable::text() const {
-  std::vector<std::size_t> widths(columns_.size());
+std::string TextTable::text(std::size_t columns) const {
+  std::vector<Form> forms(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    widths[c] = width(escape_control(columns_[c]));
-    for (const auto& row : rows_) widths[c] = std::max(widths[c], width(escape_control(row[c])));
+    forms[c].take(escape_control(columns_[c]));
+    if (!units_.empty()) forms[c].take(units_[c]);
+    for (const auto& row : rows_) forms[c].take(escape_control(row[c]));
+    const auto has = [&](auto holds) { return std::ranges::any_of(rows_, [&](const auto& row) { return holds(row[c]); }); };
+    forms[c].is_numeric = has(lines_up) && !has([](const auto& cell) { return !lines_up(cell) && !is_absent(cell); });
   }
   std::string out;
-  const auto print_row = [&](const std::vector<std::string>& row) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += (c ? "  " : "") + padded(escape_control(row[c]), widths[c]);
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  };
-  print_row(columns_);
-  for (const auto& row : rows_) print_row(row);
+  for (const std::vector<std::size_t>& block : blocks_that_fit(forms, columns)) {
+    if (!out.empty()) out += "\n";
+    const auto print_row = [&](const std::vector<std::string>& row, bool is_heading) {
+      std::string line;
+      for (const std::size_t c : block) line += (c ? "  " : "") + forms[c].print(escape_control(row[c]), is_heading);
+      out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    };
+    print_row(columns_, true);
+    if (!units_.empty()) print_row(units_, true);
+    for (const auto& row : rows_) print_row(row, false);
+  }
   return out;
 }
 
@@ -110,7 +148,10 @@ std::string TextTable::md() const {
     }
     out += "\n";
   };
-  print_row(columns_);
+  std::vector<std::string> headings = columns_;
+  for (std::size_t c = 0; c < units_.size(); ++c)
+    if (!units_[c].empty()) headings[c] += " " + units_[c];
+  print_row(headings);
   print_row(std::vector<std::string>(columns_.size(), "---"));
   for (const auto& row : rows_) print_row(row);
   return out;
@@ -127,6 +168,13 @@ std::string TextTable::html() const {
     out += "</tr>\n";
   }
   return out + "</tbody>\n</table>\n";
+}
+
+std::size_t screen_columns() {
+  const char* const told = std::getenv("COLUMNS");
+  if (const long columns = told ? std::strtol(told, nullptr, 10) : 0; columns > 0) return static_cast<std::size_t>(columns);
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace chorale

@@ -1,5 +1,10 @@
 // A table of text cells, printed in four formats: aligned for a terminal, CSV for spreadsheets, JSON (an array of
 // objects) for programs, Markdown for notes.
+//
+//    bytes  time                       A text table that is wider than the screen continues below itself.
+//             us   ← units()           The first column, which names the rows, is repeated there.
+//       64   1.5
+//     4096   2.1
 #pragma once
 #include <string>
 #include <vector>
@@ -9,22 +14,28 @@ namespace chorale {
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> columns) : columns_(std::move(columns)) {}
+  void units(std::vector<std::string> units) { units_ = std::move(units); }  // a second line of headings
   void add(std::vector<std::string> cells);
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
-  std::string print(const std::string& format) const;
+  // `columns`: the width of the screen, for text; 0: no limit.
+  std::string print(const std::string& format, std::size_t columns = 0) const;
   std::string html() const;  // a <table> for the report
 
   std::size_t rows() const { return rows_.size(); }
 
  private:
-  std::string text() const;
+  std::string text(std::size_t columns) const;
   std::string csv() const;
   std::string json() const;
   std::string md() const;
 
-  std::vector<std::string> columns_;
+  std::vector<std::string> columns_, units_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The width to which text on stdout should fit: COLUMNS if it is exported, else the width of the terminal. 0 if stdout is a
+// pipe or a file: its reader may search the lines, so they stay whole.
+std::size_t screen_columns();
 
 }  // namespace chorale

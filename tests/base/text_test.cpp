@@ -74,6 +74,27 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
 }
 
+TEST_CASE("headings stand above their numbers, with units below them") {
+  TextTable table({"name", "time"});
+  table.units({"", "us"});
+  table.add({"ring", "1234567"});
+  table.add({"-", "-"});
+  CHECK(table.print("text") == "name     time\n           us\nring  1234567\n-           -\n");
+  CHECK(table.print("md").starts_with("| name | time us |\n"));
+  CHECK(table.print("csv").starts_with("name,time\n"));
+}
+
+TEST_CASE("a table that is wider than the screen continues below, and its first column is repeated") {
+  TextTable table({"step", "alpha", "beta", "gamma"});
+  table.add({"1", "aaaa", "bbbb", "cccc"});
+  const std::string whole = "step  alpha  beta  gamma\n   1  aaaa   bbbb  cccc\n";
+  CHECK(table.print("text", 24) == whole);
+  CHECK(table.print("text", 23) == "step  alpha  beta\n   1  aaaa   bbbb\n\nstep  gamma\n   1  cccc\n");
+  CHECK(table.print("text", 1) == "step  alpha\n   1  aaaa\n\nstep  beta\n   1  bbbb\n\nstep  gamma\n   1  cccc\n");
+  CHECK(table.print("text", 0) == whole);
+  CHECK(table.print("csv", 1) == "step,alpha,beta,gamma\n1,aaaa,bbbb,cccc\n");
+}
+
 TEST_CASE("cores are listed as ranges, and shared among the ranks that may use them") {
   CHECK(cpu_ranges({}) == "");
   CHECK(cpu_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
