@@ -40,10 +40,9 @@ class BenchCommand final : public Command {
     asked_.declare(options);
     device_.declare(options);
     launches_.declare(options);
-    options.add("check", check_, "whether results are checked, element by element").range(0, 1);
-    options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does")
-        .range(0, 1);
-    options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped").range(0, 1);
+    options.add("check", check_, "whether results are checked, element by element");
+    options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does");
+    options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped");
     options.add("format", format_, "output format").one_of(TextTable::formats());
     options.add("out", out_, "write every sample of every rank to this new record").words("FILE.h5");
   }
@@ -74,9 +73,9 @@ class BenchCommand final : public Command {
     Sweep sweep = asked_.sweep();
     device_.open(runtime);
     sweep.how.device = device_.memory();
-    sweep.how.check = check_ == 1;
-    sweep.how.ceiling = ceiling_ == 1;
-    sweep.how.compare_calls = compare_calls_ == 1;
+    sweep.how.check = check_;
+    sweep.how.ceiling = ceiling_;
+    sweep.how.compare_calls = compare_calls_;
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
       const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
@@ -199,7 +198,7 @@ class BenchCommand final : public Command {
   Asked asked_;
   train::ComputeDevice device_;
   Launches launches_;
-  std::int64_t check_ = 1, compare_calls_ = 1, ceiling_ = 1;
+  bool check_ = true, compare_calls_ = true, ceiling_ = true;
   std::string format_ = "text", out_;
 };
 

@@ -58,12 +58,17 @@ Option& Options::add(const std::string& name, std::string& field, const std::str
 }
 
 Option& Options::add(const std::string& name, bool& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .text = field ? "true" : "false", .is_switch = true});
+  if (field) {
+    Option& option = insert({.name = name, .about = about, .text = "yes", .choices = {"yes", "no"}});
+    option.assign = [&field, &option](const std::string& text) { return field = (option.text = text) == "yes", ""; };
+    return option;
+  }
+  Option& option = insert({.name = name, .about = about, .text = "false", .is_switch = true});
   option.assign = [&field, &option](const std::string& text) -> std::string {
     const auto value = parse_switch(text);
-    if (!value) return "true or false";
+    if (!value) return "yes or no";
     field = *value;
-    return option.text = field ? "true" : "false", "";
+    return option.text = field ? "true" : "false", "";  // TOML's own words, which config files and records keep
   };
   return option;
 }

@@ -41,7 +41,10 @@ Option& Option::only_with(const std::string& other, const std::vector<std::strin
     if (!decides || std::count(values.begin(), values.end(), decides->text)) return "";
     return fmt::format("{} = {} ({})", other, decides->text, decides->origin);
   };
-  return conditions.push_back({why_not, fmt::format("{} {}", other, either(values))}), *this;
+  std::vector<std::string> words = values;
+  for (std::string& word : words)  // a switch is true or false in records, but yes or no to people
+    if (word == "true" || word == "false") word = word == "true" ? "yes" : "no";
+  return conditions.push_back({why_not, fmt::format("{} {}", other, either(words))}), *this;
 }
 
 Option& Option::only_where(const std::string& needs, std::function<std::string()> why_not) {
@@ -112,6 +115,8 @@ void Options::set(const Setting& setting) {
   std::string expected, text = setting.text;
   for (const auto& [theirs, ours] : option->synonyms)
     if (text == theirs) text = ours;
+  if (const auto value = parse_switch(text); value && std::ranges::count(option->choices, *value ? "yes" : "no"))
+    text = *value ? "yes" : "no";
   if (!option->choices.empty())
     for (const std::string& part : option->is_list ? split(text, ',') : std::vector<std::string>{text})
       if (!std::count(option->choices.begin(), option->choices.end(), part)) expected = join(option->choices, ", ");

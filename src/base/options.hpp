@@ -75,7 +75,8 @@ class Option {
   Source source = Source::other;
   std::string replaced;  // the option that this one excludes (instead_of)
   std::vector<std::string> aliases;
-  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any
+  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any. Where
+                                                              // yes and no are choices, true, on, 1 and the like mean them
   std::vector<std::pair<std::string, std::string>> synonyms;  // (another program's word, our choice)
   std::vector<std::string> suggestions;  // for shell completion, if other values than the choices are allowed
   std::vector<Condition> conditions;     // all must hold for the option to have an effect
@@ -103,6 +104,7 @@ class Options {
   // Options added after this call appear under this heading in the help.
   void section(const std::string& heading) { section_ = heading; }
   Option& add(const std::string& name, std::string& field, const std::string& about);
+  // A field that is false at first becomes a switch: --name turns it on. A field that is true takes a value: --name no.
   Option& add(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);

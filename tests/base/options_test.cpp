@@ -111,6 +111,33 @@ TEST_CASE("a run saves a config file that reproduces its settings") {
   CHECK((g.ranks == 9 && g.rate == 0.125 && g.check && g.backends == Words{"ucx", "shm"}));
 }
 
+TEST_CASE("an option that is on by default takes yes, no and their like; the help says yes and no") {
+  bool check = true, fast = false;
+  std::string place = "both";
+  Options options("chorale test");
+  options.add("check", check, "whether results are checked");
+  options.add("fast", fast, "go fast");
+  options.add("place", place, "where").one_of({"both", "yes", "no"});
+  options.add("limit", place, "a limit").only_with("fast", {"true"});
+  const auto with = [&](const std::string& key, const std::string& text) {
+    options.set({key, text, "command line", Source::command_line});
+  };
+  CHECK(contains(options.help_text(), "--check yes|no              whether results are checked (default yes)\n"));
+  CHECK(contains(options.help_text(), ", only with fast yes\n"));
+  for (const char* word : {"no", "false", "off", "0"}) {
+    check = true;
+    with("check", word), with("place", word);
+    CHECK((!check && place == "no"));
+  }
+  CHECK(contains(options.toml(), "check = \"no\"\n"));
+  for (const char* word : {"yes", "true", "on", "1"}) {
+    check = fast = false;
+    with("check", word), with("place", word), with("fast", word);
+    CHECK((check && fast && place == "yes"));
+  }
+  CHECK_THROWS_WITH(with("check", "maybe"), says("check takes one of yes, no"));
+}
+
 TEST_CASE("invalid settings are refused in three lines, with the nearest name and the origin") {
   CHECK(contains(refused({"--rnaks", "3"}), "did you mean --ranks?"));
   CHECK(contains(refused({"--ranks", "0"}), "ranks takes 1 to 64"));
@@ -119,7 +146,7 @@ TEST_CASE("invalid settings are refused in three lines, with the nearest name an
   CHECK(contains(refused({"--ranks"}), "--ranks"));
   CHECK(contains(refused({"--rate", "fast"}), "rate takes a number"));
   CHECK(contains(refused({"--rate", "nan"}), "rate takes a number"));
-  CHECK(contains(refused({"--check=maybe"}), "true or false"));
+  CHECK(contains(refused({"--check=maybe"}), "yes or no"));
   CHECK(contains(refused({"--dtype", "f16"}), "one of f32, bf16"));
   CHECK(contains(refused({"--backend", "mpi,tcp"}), "one of mpi, ucx, shm"));
   CHECK(contains(refused({"--preset", "tyni"}), "did you mean \"tiny\"?"));
