@@ -16,6 +16,7 @@
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
+#include "experiments/bench/tables.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/simulated.hpp"
@@ -44,17 +45,22 @@ class BenchCommand final : public Command {
     options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does");
     options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped");
     options.add("format", format_, "output format").one_of(TextTable::formats());
-    options.add("out", out_, "write every sample of every rank to this new record").words("FILE.h5");
+    options
+        .add("out", out_,
+             "write every sample of every rank to this new record; with --format csv, a folder gets the tables instead, one "
+             "file for each operation")
+        .words("FILE.h5|DIR");
   }
 
   void check(const Launch& launch) override {
     asked_.check();
     device_.check();
-    launches_.check(launch, out_);
+    launches_.check(launch, record_file());
     if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
       usage_error("a simulated benchmark runs on one process, without data", "--launches or --device is given",
                   "leave them out, or name other backends");
     if (out_.empty()) return;
+    if (gets_tables()) return require_new_tables();
     if (std::ranges::count_if(asked_.backends, is_simulated) > 1)
       usage_error("a record holds one simulated machine", "--backend " + join(asked_.backends, ","),
                   "write a record for each machine");
@@ -90,31 +96,50 @@ class BenchCommand final : public Command {
   }
 
  private:
+  bool gets_tables() const { return format_ == "csv" && !out_.empty() && !out_.ends_with(".h5"); }
+  std::string record_file() const { return gets_tables() ? "" : out_; }
+
+  void require_new_tables() const {
+    require_writable(out_, "--out");
+    for (const char* name : collective_names)
+      if (const fs::path file = table_file(out_, name); fs::exists(file))
+        usage_error("the folder has a table already", file.string(),
+                    "nothing is overwritten: name another folder, or remove this file");
+  }
+
+  // On stdout, or into the files of --out.
+  void show(const Rows& rows) const {
+    if (!gets_tables()) return fmt::print("{}", bench::print(rows, format_, screen_columns()));
+    for (const fs::path& file : write_tables(rows, out_)) fmt::print("{}\n", file.string());
+  }
+
   fs::path folder_of_out() const { return fs::absolute(out_).parent_path(); }
 
   int run_launches(Session& session) {
-    const Rows rows = launches_.run(session, out_);
+    const Rows rows = launches_.run(session, record_file());
     if (format_ == "text") {
       fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
       say_limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>());
     }
-    fmt::print("{}", bench::print(rows, format_));
+    show(rows);
     return tell_wrong(wrong_in(rows));
   }
 
   // Prints notes below the table: prices were not measured here, how good predictions were, or one rank has no bandwidth.
-  void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
+  void say_limits(const Rows& rows, std::int64_t processes) const {
     std::set<std::string> unmeasured;
     for (const auto& row : rows)
       if (!row["predicted_us"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
     const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
-    if (!names.empty())
+    if (!names.empty() && shows_predictions(rows))
       fmt::print("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                  join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
     fmt::print("{}", forecast_errors(rows));
     if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
-      fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; to use two ranks: {}\n",
-                 command_on(2, "bench …"));
+      fmt::print(
+          "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"
+          "# So it has no algbw and no ceiling either; to use two ranks: {}\n",
+          command_on(2, "bench …"));
   }
 
   static int tell_wrong(std::int64_t elements) {
@@ -130,7 +155,7 @@ class BenchCommand final : public Command {
     const auto cores = static_cast<int>(allowed_cpus().size());
     const Selector selector(asked_.tuning(), asked_.machine());
     std::vector<Result> results;
-    std::vector<nlohmann::ordered_json> rows;
+    Rows rows;
     std::int64_t wrong = 0;
     for (const Series& series : outcome.series) {
       results.push_back(explained(series, selector));
@@ -140,21 +165,26 @@ class BenchCommand final : public Command {
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
+    const bool any_checked = std::ranges::any_of(rows, [](const auto& row) { return !row["wrong"].is_null(); });
     if (session.run_name.empty() && format_ == "text") {
       if (outcome.simulated())
         fmt::print(
-            "# virtual time on one process; predicted: the closed form by which a plan times a ring; 1 GB is 10⁹ bytes\n");
+            "# virtual time on one process; 1 GB is 10⁹ bytes\n"
+            "# predicted, for rings: the closed form by which a plan times them\n");
       else
         fmt::print(
-            "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their "
-            "95 % interval; 1 GB is 10⁹ bytes{}\n",
+            "# {} buffers in {} memory; 1 GB is 10⁹ bytes{}\n"
+            "# time: the slowest rank's, median of the repetitions; ±: half its 95 % interval\n{}",
             conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
-            crowded ? "; more ranks than cores" : "");
+            crowded ? "; more ranks than cores" : "",
+            wrong > 0     ? ""
+            : any_checked ? "# results were checked: every element is right\n"
+                          : "# results were not checked\n");
       say_limits(rows, static_cast<std::int64_t>(ranks.size()));
     }
-    if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
+    if (session.run_name.empty()) show(rows);
     tell_wrong(wrong);
-    if (!out_.empty()) keep(results, conditions, session, ranks, outcome.others, wrong == 0 ? "ok" : "failed");
+    if (!record_file().empty()) keep(results, conditions, session, ranks, outcome.others, wrong == 0 ? "ok" : "failed");
     return wrong;
   }
 

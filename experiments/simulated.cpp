@@ -6,6 +6,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
+#include "experiments/machine_named.hpp"
 #include "parallel/planner/step.hpp"
 #include "src/base/error.hpp"
 
@@ -14,6 +15,11 @@ namespace chorale {
 std::string simulated_machine(const std::string& backend) {
   const std::string prefix = "simulated:";
   return backend.starts_with(prefix) ? backend.substr(prefix.size()) : "";
+}
+
+std::vector<std::string> with_simulated(std::vector<std::string> names) {
+  for (const std::string& machine : known_machines()) names.push_back("simulated:" + machine);
+  return names;
 }
 
 std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts) {

@@ -16,6 +16,9 @@ namespace chorale {
 std::string simulated_machine(const std::string& backend);
 inline bool is_simulated(const std::string& backend) { return !simulated_machine(backend).empty(); }
 
+// The names, and those of the machines that come with the program: "simulated:selene".
+std::vector<std::string> with_simulated(std::vector<std::string> names);
+
 // The backend whose calls a machine without accelerators simulates: the preferred one of those with prices in its file. A
 // usage error if there are none.
 std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts = false);

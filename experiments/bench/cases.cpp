@@ -24,12 +24,6 @@ Words words(const char* const (&names)[size]) {
   return Words(std::begin(names), std::end(names));
 }
 
-Words dtype_names() {
-  Words names;
-  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
-  return names;
-}
-
 Words algorithms_of(Collective what) {
   Words names;
   for (const Algorithm& algorithm : all_algorithms())
@@ -109,6 +103,19 @@ std::string why_not(const Case& row, const Stage& stage) {
 
 }  // namespace
 
+Words dtype_names() {
+  Words names;
+  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+Words algorithm_names() {
+  Words names{"auto", "native"};
+  for (const Algorithm& algorithm : all_algorithms())
+    if (!std::count(names.begin(), names.end(), algorithm.name)) names.emplace_back(algorithm.name);
+  return names;
+}
+
 Problem Case::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }
 
 double Case::bus_factor() const {
@@ -125,7 +132,7 @@ double Case::bus_factor() const {
 void refuse_unknown(const Wanted& wanted) {
   const Words collectives = words(collective_names);
   require_known("operation", wanted.ops, collectives);
-  require_known("algorithm", wanted.algorithms, algorithms_of_any(values<Collective>({"all"}, collectives)),
+  require_known("algorithm", wanted.algorithms, algorithm_names(),
                 algorithms_of_any(values<Collective>(wanted.ops, collectives)));
   require_known("type", wanted.dtypes, dtype_names());
   require_known("operator", wanted.redops, words(redop_names));
@@ -151,10 +158,9 @@ std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dt
     add(0);
     bytes = size;
   }
-  for (; bytes <= wanted.end; bytes *= wanted.factor) {
-    add(bytes);
-    if (wanted.factor == 1) break;
-  }
+  if (wanted.factor == 1) return add(bytes), found;
+  for (; bytes<wanted.end; bytes = bytes> wanted.end / wanted.factor ? wanted.end : bytes * wanted.factor) add(bytes);
+  add(wanted.end);  // also if no multiplication ends there
   return found;
 }
 

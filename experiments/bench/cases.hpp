@@ -3,7 +3,8 @@
 //
 // A size is the bytes of the whole vector, as in nccl-tests: the input of an all_reduce, broadcast, reduce_scatter or
 // scatter, the output of an all_gather, and one rank's input of an all_to_all. If a collective cuts the vector into one
-// block per rank, the size is rounded down to a multiple of the number of ranks, but to at least one element per rank.
+// block per rank, the size is rounded down to a multiple of the number of ranks, but to at least one element per rank. Sizes
+// grow by the factor from the smallest to the largest; both ends are measured.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -42,6 +43,9 @@ struct Wanted {
   std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; factor 1: only `begin`
   std::vector<int> hosts = {};                                      // pretended; empty: the hosts where the ranks are
 };
+
+std::vector<std::string> dtype_names();
+std::vector<std::string> algorithm_names();  // auto, native, and those of all collectives, each once
 
 void refuse_unknown(const Wanted& wanted);  // a usage error that names the unknown value
 

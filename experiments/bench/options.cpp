@@ -41,7 +41,7 @@ void Asked::declare(Options& options) {
                  "smallest size of the whole vector; 0: start with no element, then one element, then multiply")
       .alias("b")
       .range(0, 1e15);
-  options.add_bytes("end", wanted.end, "largest size of the whole vector").alias("e").range(0, 1e15);
+  options.add_bytes("end", wanted.end, "largest size of the whole vector; it is always measured").alias("e").range(0, 1e15);
   options.add("factor", wanted.factor, "factor between sizes; 1: only the smallest").alias("f").range(1, 1e6);
   options.add("repetitions", repetitions_, "timed calls per row; 0: as many as fit into half a second, but 20 to 2000")
       .alias("n")

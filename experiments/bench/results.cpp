@@ -9,9 +9,8 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "experiments/bench/values.hpp"
-#include "experiments/shared_files.hpp"
+#include "experiments/simulated.hpp"
 #include "experiments/statistics.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -25,65 +24,17 @@ Json known(Number value) {
   return value < 0 ? Json() : Json(value);
 }
 
-// The columns of the table, with their headings.
-constexpr std::pair<const char*, const char*> shown[] = {{"op", "op"},
-                                                         {"bytes", "size"},
-                                                         {"count", "count"},
-                                                         {"dtype", "type"},
-                                                         {"redop", "redop"},
-                                                         {"root", "root"},
-                                                         {"backend", "backend"},
-                                                         {"algorithm", "algorithm"},
-                                                         {"chunks", "chunks"},
-                                                         {"in_place", "in place"},
-                                                         {"time_us", "time µs"},
-                                                         {"ci_low", "from"},
-                                                         {"ci_high", "to"},
-                                                         {"algbw", "algbw GB/s"},
-                                                         {"busbw", "busbw GB/s"},
-                                                         {"wrong", "#wrong"},
-                                                         {"predicted_us", "predicted µs"},
-                                                         {"ceiling_us", "ceiling µs"}};
-
-std::string cell(const Json& value) {
-  if (value.is_null()) return "-";
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_string()) return value;
-  if (!value.is_number_float()) return value.dump();
-  const double number = value;
-  return std::abs(number) < 1e5 ? fmt::format("{:.5g}", number) : fmt::format("{:.0f}", number);
-}
-
-// "auto: ring" where auto chose it.
-std::string algorithm_cell(const Json& row) {
-  const std::string asked = row["algorithm"], chosen = row["chosen"];
-  return asked == chosen || chosen.empty() ? asked : asked + ": " + chosen;
-}
-
 using Names = std::vector<std::string>;
 
 std::uint8_t index(const Names& names, const std::string& name) {
   return static_cast<std::uint8_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-Names algorithm_names() {
-  Names names{"auto", "native"};
-  for (const Algorithm& algorithm : all_algorithms())
-    if (std::find(names.begin(), names.end(), algorithm.name) == names.end()) names.emplace_back(algorithm.name);
-  return names;
-}
-
 Names backend_names() {
   Names names;
   for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  for (const std::string& machine : shared_names("machines")) names.push_back("simulated:" + machine);
+  names = with_simulated(std::move(names));
   names.emplace_back("simulated");  // on another machine, which the root names
-  return names;
-}
-
-Names dtype_names() {
-  Names names;
-  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
   return names;
 }
 
@@ -193,6 +144,7 @@ Json describe(const Result& result, const Conditions& conditions) {
   const Case& row = series.row;
   const Summary s = summarize(series.slowest);
   const bool moves = row.what != Collective::barrier && row.ranks > 1 && s.median > 0;
+  const bool stays = row.what != Collective::barrier && row.ranks == 1;  // one rank sends nothing: no bytes cross a link
   const double bandwidth = static_cast<double>(row.bytes()) / s.median / 1e9;
   return {{"op", name_of(row.what)},
           {"backend", row.backend},
@@ -212,7 +164,9 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"p5", microseconds(s.p5)},
           {"p95", microseconds(s.p95)},
           {"algbw", moves ? Json(rounded(bandwidth)) : Json()},
-          {"busbw", moves ? Json(rounded(bandwidth * row.bus_factor())) : Json()},
+          {"busbw", moves   ? Json(rounded(bandwidth * row.bus_factor()))
+                    : stays ? Json(0.0)
+                            : Json()},
           {"wrong", known(series.wrong)},
           {"predicted_us", microseconds(result.predicted)},
           {"ceiling_us", microseconds(series.ceiling)},
@@ -229,28 +183,6 @@ Json describe(const Result& result, const Conditions& conditions) {
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
-
-std::string print(const std::vector<Json>& rows, const std::string& format) {
-  if (format == "json") return Json(rows).dump(1) + "\n";
-  std::vector<std::string> headings;
-  for (const auto& [key, heading] : shown) headings.emplace_back(heading);
-  if (format == "csv") {
-    headings.clear();
-    for (const auto& [key, value] : rows.at(0).items()) headings.push_back(key);
-  }
-  TextTable table(headings);
-  for (const Json& row : rows) {
-    std::vector<std::string> cells;
-    if (format == "csv")
-      for (const Json& value : row)
-        cells.push_back(value.is_null() ? "" : value.is_number_float() ? value.dump() : cell(value));
-    else
-      for (const auto& [key, heading] : shown)
-        cells.push_back(std::string_view(key) == "algorithm" ? algorithm_cell(row) : cell(row[key]));
-    table.add(std::move(cells));
-  }
-  return table.print(format);
-}
 
 void write(Recorder& recorder, const std::vector<Result>& results, const Conditions& conditions) {
   Table& all = recorder.table<SeriesRow>({.group = "series", .rows = "row"});

@@ -1,5 +1,5 @@
-// The output of a benchmark: a row for each series, as a table with the columns of nccl-tests, or as JSON objects with all
-// values. Its record has every sample of every rank.
+// The results of a benchmark: a JSON object with all values for each series, which tables.hpp prints, and a record with
+// every sample of every rank.
 //
 //   /series   row*      what was measured, and its summary
 //   /samples  sample*   series, repetition, rank, time
@@ -34,8 +34,6 @@ struct Result {
 nlohmann::ordered_json describe(const Result& result, const Conditions& conditions);
 
 double rounded(double value);  // to five digits
-
-std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format);
 
 void write(Recorder& recorder, const std::vector<Result>& results, const Conditions& conditions);
 

@@ -1,5 +1,6 @@
 """`chorale bench` and `chorale tune` for a user: output, records, refusals and exit codes."""
 import glob
+import io
 import json
 import os
 import re
@@ -10,12 +11,13 @@ import time
 import unittest
 
 import h5py
+import pandas
 import xarray
 
 from programs import chorale, finish, launch, ranks, spawn, start, until
 
 mpirun = " ".join(launch)
-quick = ["-n", "3", "-w", "1", "--ceiling", "0"]
+quick = ["-n", "3", "-w", "1", "--ceiling", "no"]
 
 
 def rows_of(test, result, code=0):
@@ -39,7 +41,7 @@ class Bench(unittest.TestCase):
         for row in rows:
             self.assertEqual(row["wrong"], None if row["op"] == "barrier" else 0, row)
         self.assertEqual({row["bytes"] for row in rows if row["op"] == "all_reduce" and row["dtype"] == "f32"},
-                         {0, 4, 64, 1024})
+                         {0, 4, 64, 1024, 4096})
         self.assertEqual({row["count"] for row in rows if row["op"] == "all_gather" and row["dtype"] == "u8"},
                          {0, 3, 15, 255, 4095})
         self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
@@ -69,8 +71,8 @@ class Bench(unittest.TestCase):
         for row in rows_of(self, start([*words, "--format", "json"])):
             self.assertEqual(row["ranks"], 1)
             self.assertGreaterEqual(row["time_us"], 0)
-            self.assertEqual([row[key] for key in ("algbw", "busbw", "ceiling_us")], [None] * 3)
-        says = "# one rank sends nothing: it has no bandwidth and no ceiling; "
+            self.assertEqual([row[key] for key in ("algbw", "busbw", "ceiling_us")], [None, 0, None])
+        says = "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"
         self.assertIn(says, start(words).stdout)
         self.assertNotIn(says, ranks(2, *words).stdout)
 
@@ -83,8 +85,9 @@ class Bench(unittest.TestCase):
             words = [*default, "--machine", machine]
             self.assertIn(says, untuned.stdout)
             self.assertIn("tune --calibrate --backend threads\n", untuned.stdout)
-            self.assertRegex(untuned.stdout, r"(?m)^op .* algbw GB/s +busbw GB/s .* predicted µs +ceiling µs$")
-            self.assertRegex(untuned.stdout, r"(?m)^all_reduce .* threads +auto: \w+ ")
+            self.assertRegex(untuned.stdout, r"(?m)^all_reduce of f32, sum, 2 ranks, threads, in place\n"
+                                             r" *bytes  algorithm .* algbw +busbw +predicted\n"
+                                             r" +by auto +us +% +GB/s +GB/s +us\n *1024  recursive_doubling ")
             tuned = start([chorale, "tune", "all_reduce", "--calibrate", *words])
             self.assertEqual(tuned.returncode, 0, tuned.stderr)
             self.assertRegex(tuned.stdout,
@@ -126,7 +129,7 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             words = [chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads", "--algorithm", "ring",
                      "--in-place", "no", "-e", "5K", "-n", "1", "-w", "1"]
-            for sizes, rows in (([], 2), (["-b", "64"], 3), (["-b", "2K", "-f", "2"], 2)):  # 1 and 5 KiB; 64, 320, 1600 B; …
+            for sizes, rows in (([], 2), (["-b", "64"], 4), (["-b", "2K", "-f", "2"], 3)):  # 1, 5 KiB; 64, 320, 1600, …
                 machine = f"{folder}/{rows}-{len(sizes)}.toml"
                 result = start([*words, *sizes, "--machine", machine])
                 self.assertEqual(result.returncode, 0, result.stderr)
@@ -177,16 +180,81 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["bytes_sent"] for row in rows if row["algorithm"] == "native"}, {None})
         self.assertEqual(result.stderr.count("skipped: threads: "), 1)
 
+    def test_sizes_go_from_the_first_to_the_last(self):
+        for sizes, expected in ((["-b", "8", "-e", "1M"], [8, 64, 512, 4096, 32768, 262144, 1 << 20]),
+                                (["-b", "1K", "-e", "3K", "-f", "2"], [1024, 2048, 3072]),
+                                (["-b", "1K", "-e", "4K", "-f", "2"], [1024, 2048, 4096]),
+                                (["-b", "64", "-e", "1K", "-f", "1"], [64])):
+            result = start([chorale, "bench", "--backend", "threads", "--in-place", "no", "--format", "json", *sizes,
+                            *quick])
+            self.assertEqual([row["bytes"] for row in rows_of(self, result)], expected)
+
+    def test_a_table_fits_80_columns_and_says_what_auto_chose(self):
+        result = ranks(2, chorale, "bench", "--backend", "shm", "-e", "64M", "-n", "3", "-w", "1")
+        tables = [line for line in result.stdout.splitlines() if not line.startswith("#")]
+        self.assertEqual(max(map(len, tables)), len(tables[1]), tables)
+        self.assertLessEqual(len(tables[1]), 80)
+        self.assertEqual(tables[0], "all_reduce of f32, sum, 2 ranks, shm, out of place")
+        self.assertEqual(tables[1].split(), "bytes algorithm time ± algbw busbw predicted ceiling".split())
+        self.assertEqual(tables[2].split(), "by auto us % GB/s GB/s us us".split())
+        rows = [line.split() for line in tables[3:] if line.strip()[:1].isdigit()]
+        self.assertEqual([int(row[0]) for row in rows[:9]], [8 ** n for n in range(1, 9)] + [64 << 20])
+        for row in rows:
+            self.assertRegex(row[1], "^[a-z_]+$")
+            self.assertNotEqual(row[1], "auto")
+        self.assertIn("# results were checked: every element is right\n", result.stdout)
+
+    def test_rows_of_one_size_stand_together_and_are_compared_with_the_first(self):
+        result = ranks(2, chorale, "bench", "all_reduce", "--backend", "shm,mpi", "--algorithm", "ring,direct", "-b", "1K",
+                       "-e", "4K", "-f", "4", "--in-place", "no", *quick)
+        title, names, units, *rows = [line for line in result.stdout.splitlines() if not line.startswith("#")]
+        self.assertEqual(title, "all_reduce of f32, sum, 2 ranks, out of place")
+        self.assertEqual(names.split(), "bytes backend algorithm time ± algbw busbw time /".split())
+        self.assertEqual(units.split(), "us % GB/s GB/s shm ring".split())
+        cells = [row.split() for row in rows]
+        self.assertEqual([row[:3] for row in cells], [[size, backend, algorithm] for size in ("1024", "4096")
+                                                      for backend in ("shm", "mpi") for algorithm in ("ring", "direct")])
+        for row in cells:
+            first = cells[0 if row[0] == "1024" else 4]
+            self.assertAlmostEqual(float(row[-1]), float(row[3]) / float(first[3]), delta=0.02 * float(row[-1]) + 0.006)
+        self.assertEqual([cells[0][-1], cells[4][-1]], ["1.00", "1.00"])
+
+    def test_pandas_reads_the_tables_as_bytes_and_seconds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [chorale, "bench", "all_reduce", "barrier", "--backend", "threads", "-b", "1K", "-e", "1M", "-f", "32",
+                       *quick, "--format", "csv"]
+            result = start([*command, "--out", f"{folder}/tables"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, f"{folder}/tables/all_reduce.csv\n{folder}/tables/barrier.csv\n")
+            table = pandas.read_csv(f"{folder}/tables/all_reduce.csv")
+            self.assertEqual(list(table.bytes), [1024, 32768, 1 << 20] * 2)
+            self.assertEqual(list(table.in_place), [False] * 3 + [True] * 3)
+            for column in ("seconds", "seconds_ci_low", "algbw_bytes_per_s", "busbw_bytes_per_s", "predicted_seconds",
+                           "barrier_seconds"):
+                self.assertEqual(table[column].dtype, float, column)
+            self.assertTrue(((table.seconds > 1e-9) & (table.seconds < 100)).all())
+            for row in table.itertuples():
+                self.assertAlmostEqual(row.bytes / row.seconds / row.algbw_bytes_per_s, 1, delta=1e-3)
+            self.assertEqual(list(pandas.read_csv(f"{folder}/tables/barrier.csv").bytes), [0])
+            printed = pandas.read_csv(io.StringIO(start(command).stdout))
+            self.assertEqual(list(printed.columns), list(table.columns))
+            self.assertEqual(list(printed.op), ["all_reduce"] * 6 + ["barrier"])
+            again = start([*command, "--out", f"{folder}/tables"])
+            self.assertEqual((again.returncode, again.stderr.count("\n")), (2, 3), again.stderr)
+            self.assertIn(f"error: the folder has a table already\n  {folder}/tables/all_reduce.csv\n", again.stderr)
+
     def test_other_forms(self):
         common = [chorale, "bench", "all_gather", "--backend", "threads", "-e", "64", *quick]
         self.assertEqual(len(start([*common, "--format", "csv"]).stdout.splitlines()), 5)
-        self.assertIn("| all_gather | 64 |", start([*common, "--format", "md"]).stdout)
-        self.assertIn("#wrong", start([*common]).stdout)
+        notes = start([*common, "--format", "md"]).stdout
+        self.assertTrue(notes.startswith("### all_gather of f32, 2 ranks, threads, out of place\n\n"
+                                         "| bytes | algorithm by auto | time us |"), notes)
         for flags in (["--cache", "cold"], ["--memory", "heap"], ["--chunks", "1,3", "--algorithm", "ring"],
-                      ["--compare-calls", "0"]):
+                      ["--compare-calls", "no"]):
             self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, *flags, "--format", "json"]))}, {0})
-        self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "0", "--format", "json"]))},
+        self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "no", "--format", "json"]))},
                          {None})
+        self.assertIn("# results were not checked\n", start([*common, "--check", "off"]).stdout)
 
     def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
         for words, says in ((["--backend", "smh"], 'no backend "smh"'),

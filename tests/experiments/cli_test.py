@@ -107,6 +107,25 @@ class CommandLine(unittest.TestCase):
                 result = start(words, folder=folder)
                 self.assertEqual(result.returncode, 0, f"{example}\n{result.stderr}")
 
+    def test_help_explains_the_command_that_it_names(self):
+        self.assertEqual(start([chorale, "help"]).stdout, start([chorale, "--help"]).stdout)
+        for command in ("train", "bench"):
+            self.assertEqual(start([chorale, "help", command]).stdout, start([chorale, command, "--help"]).stdout)
+        self.assertIn("\nchorale train: ", start([chorale, "help", "train"]).stdout)
+        self.refused("help", "trian", says=['unknown command "trian"', 'did you mean "train"?'])
+        self.refused("help", "nonsense", says=['unknown command "nonsense"', "the commands are bench, "])
+        self.refused("help", "train", "plan", says=["help explains one command"])
+
+    def test_an_option_that_is_on_says_yes_and_takes_every_word_for_no(self):
+        self.assertRegex(start([chorale, "help", "bench"]).stdout, r"(?m)^  --check yes\|no  .*\(default yes\)$")
+        for command in ("train", "prove", "bench", "report"):
+            self.assertNotRegex(start([chorale, "help", command]).stdout, r"(default|only with [\w-]+) (true|false)")
+        bench = ["bench", "--backend", "threads", "-b", "8", "-e", "8", "-n", "3"]
+        for word, told in (("no", "not checked"), ("off", "not checked"), ("false", "not checked"), ("0", "not checked"),
+                           ("on", "checked: "), ("1", "checked: ")):
+            self.assertIn(f"# results were {told}", start([chorale, *bench, "--check", word]).stdout)
+        self.refused(*bench, "--check", "maybe", says=['"maybe" is not a value of check', "check takes one of yes, no"])
+
     def test_info_names_every_backend_and_why_one_is_missing(self):
         result = start([chorale, "info", "--format", "json"])
         self.assertEqual(result.returncode, 0, result.stderr)

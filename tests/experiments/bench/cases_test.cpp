@@ -24,10 +24,26 @@ TEST_CASE("sizes that begin at zero continue with one element and grow by the fa
   wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
   CHECK(counts(wanted, Collective::all_gather, DType::f32, 3) == Counts64{0, 3, 15, 255});
-  CHECK(counts(wanted, Collective::all_to_all, DType::u8, 300) == Counts64{0, 300});
+  CHECK(counts(wanted, Collective::all_to_all, DType::u8, 300) == Counts64{0, 300, 900});
   CHECK(counts(wanted, Collective::barrier, DType::f32, 3) == Counts64{0});
   wanted.begin = 8, wanted.factor = 1;
   CHECK(counts(wanted, Collective::reduce, DType::f64, 3) == Counts64{1});
+}
+
+TEST_CASE("the largest size is always measured, once, whatever the factor") {
+  Wanted wanted;
+  wanted.begin = 8, wanted.end = 1 << 20, wanted.factor = 8;  // 8 · 8ⁿ is never 1 MiB
+  CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512, 4096, 32768, 262144, 1 << 20});
+  wanted.end = 512;
+  CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512});
+  wanted.end = 8;
+  CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8});
+  wanted.begin = 1'000'000'000'000'000, wanted.end = wanted.begin + 8, wanted.factor = 1'000'000;  // no product overflows
+  CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{wanted.begin, wanted.end});
+  wanted.begin = 0, wanted.end = 0;
+  CHECK(counts(wanted, Collective::all_reduce, DType::f32, 2) == Counts64{0});
+  wanted.end = 2;  // less than one element
+  CHECK(counts(wanted, Collective::all_reduce, DType::f32, 2) == Counts64{0, 1});
 }
 
 TEST_CASE("the grid has every possible case once, and a line for each impossible one") {

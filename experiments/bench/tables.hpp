@@ -1,0 +1,29 @@
+// Prints the rows of a benchmark (results.hpp) for people and for programs.
+//
+//   all_reduce of f32, sum, 2 ranks, out of place          one table for each kind of call
+//    bytes  backend  algorithm   time    ±  algbw  busbw  time /
+//                    by auto       us    %   GB/s   GB/s     shm
+//       64  shm      one_shot    0.61  3.0   0.10   0.10    1.00     the rows of one size stand together,
+//       64  mpi      ring        1.83  5.0   0.03   0.03    3.00     compared with the first backend or algorithm
+//
+// JSON has all values of every row. CSV has them as one table for programs: bytes and seconds are plain numbers.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace chorale::bench {
+
+// `columns`: the width of the screen, for text; 0: no limit.
+std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format, std::size_t columns);
+
+bool shows_predictions(const std::vector<nlohmann::ordered_json>& rows);  // whether a printed table has that column
+
+// The file of a collective's rows: all_reduce.csv.
+std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective);
+// Writes one file for each collective, and returns their paths.
+std::vector<std::filesystem::path> write_tables(const std::vector<nlohmann::ordered_json>& rows,
+                                                const std::filesystem::path& folder);
+
+}  // namespace chorale::bench
