@@ -1,4 +1,5 @@
-// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). With p ranks, it tries
+// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). Words select what is proved:
+// `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, it tries
 // vectors of 0, 1, p−1, p and 2p+1 elements, for p up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in
 // place and out of place, schedules with and without chunks, and ranks on several hosts; with --hosts 2,3,1 only these
 // hosts. It prints one line per algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3.
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <random>
 
 #include "collectives/algorithms.hpp"
@@ -143,6 +145,39 @@ struct Row {
   std::int64_t left = last - first + 1, flawed = last + 1;  // tasks that are left; the smallest size with a flaw
 };
 
+// The words that the user may give, each once: collectives and `pipeline`, or the names of their algorithms and schedules.
+std::vector<std::string> words_of(const std::vector<Row>& rows, const char* Row::*column) {
+  std::vector<std::string> words;
+  for (const Row& row : rows)
+    if (!std::ranges::count(words, row.*column)) words.emplace_back(row.*column);
+  return words;
+}
+
+// Keeps the rows that the words name. `verify all_reduce broadcast` names two collectives, `verify ring` every ring, and
+// `verify all_reduce ring direct` two algorithms of one collective.
+void keep_named(std::vector<Row>& rows, const std::vector<std::string>& words) {
+  const std::vector<std::string> collectives = words_of(rows, &Row::what), algorithms = words_of(rows, &Row::name);
+  const auto is_one_of = [](const std::vector<std::string>& names) {
+    return [&names](const std::string& word) { return std::ranges::count(names, word) > 0; };
+  };
+  std::vector<std::string> wanted, names;  // collectives; algorithms and schedules
+  std::ranges::copy_if(words, std::back_inserter(wanted), is_one_of(collectives));
+  std::ranges::copy_if(words, std::back_inserter(names), std::not_fn(is_one_of(collectives)));
+  if (!wanted.empty()) std::erase_if(rows, [&](const Row& row) { return !is_one_of(wanted)(row.what); });
+  const std::vector<std::string> left = words_of(rows, &Row::name);
+  for (const std::string& name : names) {
+    if (is_one_of(left)(name)) continue;
+    if (is_one_of(algorithms)(name))
+      usage_error(fmt::format("{} has no algorithm \"{}\"", either(wanted), name), "there are " + join(left, ", "),
+                  "name some of these, or another collective");
+    std::vector<std::string> known = wanted.empty() ? collectives : std::vector<std::string>{};
+    known.insert(known.end(), left.begin(), left.end());
+    usage_error(fmt::format("no collective or algorithm \"{}\"", name), "there are " + join(known, ", "),
+                did_you_mean(name, known, "name some of these"));
+  }
+  if (!names.empty()) std::erase_if(rows, [&](const Row& row) { return !is_one_of(names)(row.name); });
+}
+
 Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   Verdict verdict;
   for (const Call& call : calls_for(algorithm, size, hosts)) {
@@ -171,19 +206,32 @@ Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
 class Verify final : public Command {
  public:
   void declare(Options& options) override {
+    const std::vector<Row> rows = all_rows();
+    std::vector<std::string> names = words_of(rows, &Row::what);
+    for (std::string& name : words_of(rows, &Row::name)) names.push_back(std::move(name));
+    options.add_positional("subjects", words_, "prove only these collectives, algorithms or schedules; default: all")
+        .words("COLLECTIVE… ALGORITHM…")
+        .suggest(names);
     options.add("ranks", ranks_, "prove for every number of ranks up to this").range(1, most_ranks_shown);
     hosts_.declare(options, "prove collectives on hosts with so many ranks, such as 2,3,1; default: on several placements");
   }
 
-  void check(const Launch&) override { hosts_.resolve(ranks_); }
+  void check(const Launch&) override {
+    hosts_.resolve(ranks_);
+    rows_ = all_rows();
+    keep_named(rows_, words_);
+    if (hosts_.given()) std::erase_if(rows_, [](const Row& row) { return row.what == pipeline; });
+    if (rows_.empty())
+      usage_error("a pipeline has no hosts", fmt::format("--hosts was given for \"{}\"", join(words_, " ")),
+                  "leave out --hosts, or name a collective");
+  }
 
   // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
   // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of
   // the tables.
   int run(Session& session) override {
-    std::vector<Row> rows = all_rows();
     std::vector<std::pair<Row*, int>> tasks;
-    for (Row& row : rows)
+    for (Row& row : rows_)
       for (auto size = static_cast<int>(row.first); size <= row.last; ++size) tasks.emplace_back(&row, size);
     Progress progress("verify", static_cast<std::int64_t>(tasks.size()), session.clock, Progress::screen_of(stderr));
     std::mt19937_64 random(1);
@@ -193,11 +241,11 @@ class Verify final : public Command {
       auto& [row, size] = tasks[t];
       progress.update(done++, fmt::format("{} {}, {} {}", row->what, row->name, size, row->unit));
       take(*row, size, session.clock);
-      for (; printed < rows.size() && rows[printed].left == 0; ++printed) print(rows[printed]);
+      for (; printed < rows_.size() && rows_[printed].left == 0; ++printed) print(rows_[printed]);
     }
-    const auto proved = std::ranges::count_if(rows, [](const Row& row) { return row.verdict.trouble.empty(); });
-    fmt::print("{} of {} algorithms proved\n", proved, rows.size());
-    return static_cast<int>(proved == std::ssize(rows) ? Exit::ok : Exit::check);
+    const auto proved = std::ranges::count_if(rows_, [](const Row& row) { return row.verdict.trouble.empty(); });
+    fmt::print("{} of {} algorithms proved\n", proved, rows_.size());
+    return static_cast<int>(proved == std::ssize(rows_) ? Exit::ok : Exit::check);
   }
 
  private:
@@ -206,9 +254,8 @@ class Verify final : public Command {
     for (const Algorithm& algorithm : all_algorithms())
       rows.push_back({name_of(algorithm.what), algorithm.name, "ranks", hosts_.given() ? ranks_ : 1, ranks_,
                       [this, &algorithm](int size) { return verdict_on(algorithm, size, hosts_.topology().host_of); }});
-    if (hosts_.given()) return rows;  // pipelines do not depend on hosts
     for (const PipelineAlgorithm& row : all_pipeline_schedules())
-      rows.push_back({"pipeline", row.name, "stages", 1, most_stages, [&row](int size) { return verdict_on(row, size); }});
+      rows.push_back({pipeline, row.name, "stages", 1, most_stages, [&row](int size) { return verdict_on(row, size); }});
     return rows;
   }
 
@@ -235,6 +282,9 @@ class Verify final : public Command {
     std::fflush(stdout);
   }
 
+  static constexpr const char* pipeline = "pipeline";
+  std::vector<std::string> words_;
+  std::vector<Row> rows_;
   std::int64_t ranks_ = 64;
   HostsOption hosts_;
 };

@@ -205,6 +205,25 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(len(lines), 31)
         self.assertRegex(result.stdout, r"(?m)^pipeline +1f1b +proved on 128 problems of 1 to 8 stages")
 
+    def test_verify_proves_only_what_is_named(self):
+        def proved(*words):
+            result = start([chorale, "verify", *words, "--ranks", "4"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            *rows, total = result.stdout.splitlines()
+            self.assertEqual(total, f"{len(rows)} of {len(rows)} algorithms proved")
+            return [tuple(row.split()[:2]) for row in rows]
+        self.assertEqual(proved("all_reduce", "ring"), [("all_reduce", "ring")])
+        self.assertEqual(proved("ring", "broadcast", "direct", "all_gather"),
+                         [("all_gather", "ring"), ("all_gather", "direct"), ("broadcast", "direct")])
+        self.assertEqual({collective for collective, _ in proved("all_to_all")}, {"all_to_all"})
+        self.assertEqual({collective for collective, _ in proved("pipeline")}, {"pipeline"})
+        self.assertEqual(proved("1f1b"), [("pipeline", "1f1b")])
+        self.refused("verify", "all_reduce", "rnig", says=['no collective or algorithm "rnig"', 'did you mean "ring"?'])
+        self.refused("verify", "al_reduce", says=['did you mean "all_reduce"?'])
+        self.refused("verify", "nonsense", says=["there are all_reduce, ", "bruck", "1f1b", "name some of these"])
+        self.refused("verify", "all_reduce", "bruck", says=['all_reduce has no algorithm "bruck"', "there are ring, "])
+        self.refused("verify", "pipeline", "--hosts", "2,1", says=["a pipeline has no hosts"])
+
     def test_show_draws_prices_and_orders_an_algorithm(self):
         result = start([chorale, "show", "all_reduce", "ring", "--ranks", "3"])
         self.assertEqual(result.returncode, 0, result.stderr)
