@@ -41,7 +41,7 @@ std::string overview() {
     for (const CommandRow* row : rows) text += fmt::format("  {:<10} {}\n", row->name, row->about);
     text += "\n";
   }
-  return text + "`" + program() + " COMMAND --help` explains a command, with an example.\n";
+  return text + "`" + program() + " help COMMAND` explains a command, with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
@@ -55,6 +55,16 @@ Every option can also be set by CHORALE_NAME=… in the environment or name = �
   const char* words = "Megatron-LM's names are accepted too, or refused with a replacement: docs/other_programs.md.\n";
   return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text(),
                      options.foreign_words().empty() ? "" : words);
+}
+
+// `help` and `help COMMAND`.
+std::string help_for(const std::vector<std::string>& words) {
+  if (words.size() == 2) return overview();
+  if (words.size() > 3)
+    usage_error("help explains one command", fmt::format("{} were named: {}", words.size() - 2, join(words, " ")),
+                fmt::format("{} help {}", program(), words[2]));
+  const CommandRow& row = find_command(words[2]);
+  return help(row, DeclaredCommand(row).options);
 }
 
 // The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin, the guard and the
@@ -76,7 +86,8 @@ bool may_use_ucx(const Options& options) {
 int run(const Launch& launch, const std::vector<std::string>& words, std::optional<mpi::Runtime>& runtime) {
   if (words.size() < 2) usage_error("no command given", program() + " COMMAND …", program() + " --help lists the commands");
   if (words[1] == "--help" || words[1] == "-h" || words[1] == "help") {
-    if (launch.rank == 0) fmt::print("{}", overview());
+    const std::string text = help_for(words);
+    if (launch.rank == 0) fmt::print("{}", text);
     return 0;
   }
   if (words[1] == "--version") {
