@@ -5,49 +5,79 @@
 //
 //   chorale train --dtype b⇥                   completes a value of --dtype; a file name for --data
 //   chorale train --la⇥                        completes an option of the command
+//   chorale train --layout dp2.t⇥              completes a part of a layout
 //   chorale show all_r⇥                        completes words that the command takes, such as collectives, and file names
 #include <fmt/format.h>
 
 #include "experiments/command.hpp"
+#include "parallel/layout.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
 
-// The shell script that `completion` prints. It skips "=", which bash treats as a separate word (--dtype=bf16). In a list
-// a,b,c it completes the last element.
+// The shell script that `completion` prints. bash takes = and : for words of their own (--dtype=bf16, simulated:selene), so
+// the script puts the last word together again, and cuts off from the answers what bash has already (`kept`). In a list
+// a,b,c or tp=shm,dp=ucx it completes the last element, in a layout dp2.tp2 the last part.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
-  [ "$current" = = ] && current=
-  [ "$previous" = = ] && previous=${{COMP_WORDS[COMP_CWORD-2]}}
-  [ "${{COMP_WORDS[COMP_CWORD]}}" = = ] && previous=${{COMP_WORDS[COMP_CWORD-1]}}
+  local command=${{COMP_WORDS[1]}} at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} previous last kept
+  while ((at > 1)) && [[ ${{COMP_WORDS[at]}} == [:=] || ${{COMP_WORDS[at-1]}} == [:=] ]]; do
+    at=$((at - 1))
+    current=${{COMP_WORDS[at]}}$current
+  done
+  previous=${{COMP_WORDS[at-1]}}
+  if [[ $current == --*=* ]]; then
+    previous=${{current%%=*}}
+    current=${{current#*=}}
+  fi
+  last=${{COMP_WORDS[COMP_CWORD]}}
+  [[ $last == [:=] ]] && last=
+  kept=${{current%"$last"}}
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    COMPREPLY=($(compgen -W "{} --help --version" -- "$current"))
+    COMPREPLY=($(compgen -W "{0} help --help --version" -- "$current"))
     return
   fi
+  _chorale_words
+  COMPREPLY=("${{COMPREPLY[@]#"$kept"}}")
+}}
+_chorale_words() {{
   case "$command $previous" in
-{}  esac
+{1}  esac
   case "$command $current" in
-{}  esac
+    "help "*) COMPREPLY=($(compgen -W "{0}" -- "$current")) ;;
+{2}  esac
 }}
 complete -o filenames -F _chorale chorale
 )";
 
-std::string from_words(const std::vector<std::string>& words) {
-  return fmt::format(R"(COMPREPLY=($(compgen -P "${{current%"${{current##*,}}"}}" -W "{}" -- "${{current##*,}}")))",
-                     join(words, " "));
+// Completes what follows the last of the characters in `separators`.
+std::string from_words(const std::vector<std::string>& words, const char* separators = ",=") {
+  return fmt::format(R"(COMPREPLY=($(compgen -P "${{current%"${{current##*[{1}]}}"}}" -W "{0}" -- "${{current##*[{1}]}}")))",
+                     join(words, " "), separators);
+}
+
+// The parts of a layout such as dp2.tp2.z1.sp. A number follows most of them, so no blank follows the completed word.
+std::string from_parts_of_layouts() {
+  std::vector<std::string> parts{"sp", "hpz", "v"};
+  for (const AxisRow& axis : all_axes())
+    if (!axis.follows()) parts.emplace_back(axis.name);
+  for (const char* stage : {"z1", "z2", "z3"}) parts.emplace_back(stage);
+  for (std::string& name : schedule_names()) parts.push_back(std::move(name));
+  return "compopt -o nospace 2> /dev/null; " + from_words(parts, ",.");
 }
 
 bool takes_files(const Option& option) { return option.metavar.find("FILE") != std::string::npos; }
 
 std::string values_of(const Command& command, const Option& option) {
+  if (option.name == "layout" || option.name == "layouts") return from_parts_of_layouts();
   std::vector<std::string> words = option.choices.empty() ? option.suggestions : option.choices;
   if (option.name == "preset")
     for (const Preset& preset : command.presets()) words.push_back(preset.name);
-  if (!words.empty()) return from_words(words);
+  if (!words.empty())
+    return from_words(words) + (takes_files(option) ? R"(; COMPREPLY+=($(compgen -f -- "$current")))" : "");
   if (takes_files(option)) return R"(COMPREPLY=($(compgen -f -- "$current")))";
   if (option.metavar == "DIR") return R"(COMPREPLY=($(compgen -d -- "$current")))";
   return ":";  // completes nothing: a number or free text

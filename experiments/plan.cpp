@@ -70,7 +70,8 @@ class PlanCommand final : public Command {
         });
     o.add("machine", machine_,
           "machine whose file predicts times, by its name or file (docs/machines.md), instead of this one")
-        .words("NAME");
+        .words("NAME|FILE")
+        .suggest(known_machines());
     o.add("search", search_,
           "instead of a plan, the fastest layouts: on a machine of accelerators, also schedules, micro-batches and "
           "recomputation")

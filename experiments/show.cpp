@@ -30,7 +30,7 @@ class Show final : public Command {
     options_ = &options;
     options.add_positional("algorithm", words_, "a collective or `pipeline`, and an algorithm for it; default: all")
         .words("COLLECTIVE ALGORITHM")
-        .suggest({std::begin(collective_names), std::end(collective_names)});
+        .suggest(known_words());
     options.add("ranks", ranks_, "number of ranks").range(1, most_ranks_shown);
     options.add("count", count_, "elements of the whole vector; 0: two per rank, or one per rank and chunk").range(0, 1e6);
     options.add("root", root_, "root of a broadcast, reduce, gather or scatter").range(0, 255);
@@ -85,6 +85,15 @@ class Show final : public Command {
   }
 
  private:
+  static std::vector<std::string> known_words() {
+    std::vector<std::string> words{std::begin(collective_names), std::end(collective_names)};
+    words.emplace_back("pipeline");
+    for (const Algorithm& algorithm : all_algorithms())
+      if (!std::ranges::count(words, algorithm.name)) words.emplace_back(algorithm.name);
+    for (const PipelineAlgorithm& row : all_pipeline_schedules()) words.emplace_back(row.name);
+    return words;
+  }
+
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
 

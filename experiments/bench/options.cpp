@@ -22,17 +22,21 @@ std::vector<std::string> backend_names() {
 void Asked::declare(Options& options) {
   std::vector<std::string> choices = backend_names();
   choices.emplace_back("all");
+  const auto with_all = [](std::vector<std::string> names) { return names.emplace_back("all"), names; };
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
-      .suggest({std::begin(collective_names), std::end(collective_names)});
+      .suggest(with_all({std::begin(collective_names), std::end(collective_names)}));
   Option& backend = options.add("backend", backends, "backends that carry the operations");
   if (takes_simulated_)
-    backend.suggest(choices).about += "; simulated:NAME: virtual time on a machine of docs/machines.md";
+    backend.suggest(with_simulated(choices)).about += "; simulated:NAME: virtual time on a machine of docs/machines.md";
   else
     backend.one_of(choices);
-  options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (the library's own), or all");
-  options.add("dtype", wanted.dtypes, "element types, or all");
-  options.add("op", wanted.redops, "operators of collectives that reduce, or all").alias("redop");
+  options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (the library's own), or all")
+      .suggest(with_all(algorithm_names()));
+  options.add("dtype", wanted.dtypes, "element types, or all").suggest(with_all(dtype_names()));
+  options.add("op", wanted.redops, "operators of collectives that reduce, or all")
+      .alias("redop")
+      .suggest(with_all({std::begin(redop_names), std::end(redop_names)}));
   options.add("root", wanted.roots, "roots of collectives that have one, or all");
   options.add("chunks", wanted.chunks, "cut schedules into this many chunks");
   options.add("in-place", wanted.in_place, "whether input and output are one buffer").one_of({"both", "yes", "no"});

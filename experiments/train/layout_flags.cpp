@@ -139,7 +139,7 @@ void LayoutFlags::declare_layout(Options& o) {
   o.add("backend", backend_,
         std::string("transport of messages, for all axes or per axis: tp=shm,dp=ucx") +
             (takes_simulated_ ? "; simulated:NAME: one step in virtual time on a machine of docs/machines.md" : ""))
-      .suggest(with_auto(backend_names()));
+      .suggest(takes_simulated_ ? with_simulated(with_auto(backend_names())) : with_auto(backend_names()));
   o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")
       .suggest(algorithm_names());
 }
@@ -152,7 +152,7 @@ Option& declare_order(Options& o, std::vector<std::string>& order) {
           "layout, or else pp,dp,tp, except that train and plan on several hosts take the order that sends the fewest bytes "
           "between them")
       .words("AXES")
-      .suggest(with_auto({"pp,dp,tp"}));
+      .suggest(with_auto(names_of_rows(all_axes())));
 }
 
 void LayoutFlags::declare(Options& o) {

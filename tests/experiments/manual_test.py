@@ -58,8 +58,9 @@ class Manual(unittest.TestCase):
         self.assertIn("EXIT STATUS", re.sub(r"\x1b\[\d*m|.\x08", "", result.stdout))
 
     def test_commands_and_options_are_completed(self):
-        self.assertEqual(sorted(self.complete("chorale", "")), sorted([*self.commands, "--help", "--version"]))
+        self.assertEqual(sorted(self.complete("chorale", "")), sorted([*self.commands, "help", "--help", "--version"]))
         self.assertEqual(self.complete("chorale", "tr"), ["train"])
+        self.assertEqual(self.complete("chorale", "help", "tr"), ["train"])
         for command in self.commands:
             offered = self.complete("chorale", command, "--")
             if command == "compare":  # its help refers to train's for the options that it passes on
@@ -74,12 +75,37 @@ class Manual(unittest.TestCase):
         self.assertEqual(len(self.complete("chorale", "train", "--dtype", "=")), 4)
         self.assertIn("nano", self.complete("chorale", "train", "--preset", "n"))
         self.assertEqual(self.complete("chorale", "prove", "--vary", "algorithm,s"), ["algorithm,schedule"])
+        self.assertEqual(self.complete("chorale", "bench", "--check", ""), ["yes", "no"])
         self.assertEqual(self.complete("chorale", "train", "--lr", ""), [])
         self.assertEqual(self.complete("chorale", "train", "--run-dir", ""), ["runs"])
         self.assertEqual(self.complete("chorale", "train", "--data", "n"), ["notes.txt"])
 
+    def test_algorithms_backends_and_machines_are_completed(self):
+        self.assertEqual(self.complete("chorale", "bench", "--algorithm", "ring,recursive_d"), ["ring,recursive_doubling"])
+        self.assertEqual(self.complete("chorale", "bench", "--dtype", "bf"), ["bf16"])
+        self.assertEqual(self.complete("chorale", "bench", "--backend", "shm,uc"), ["shm,ucx"])
+        self.assertEqual(self.complete("chorale", "plan", "--machine", "sel"), ["selene"])
+        self.assertEqual(self.complete("chorale", "plan", "--machine", "no"), ["notes.txt"])
+        for command in ("bench", "train"):
+            self.assertIn("simulated:selene", self.complete("chorale", command, "--backend", "sim"))
+            # bash takes a colon and an equals sign for words of their own, and keeps what stands before the last one
+            self.assertEqual(self.complete("chorale", command, "--backend", "simulated", ":", "sel"), ["selene"])
+            self.assertEqual(self.complete("chorale", command, "--backend", "=", "simulated", ":", "sel"), ["selene"])
+            self.assertIn("selene", self.complete("chorale", command, "--backend", "simulated", ":"))
+        self.assertEqual(self.complete("chorale", "train", "--algorithm", "dp", "=", "recursive_d"), ["recursive_doubling"])
+
+    def test_parts_of_layouts_are_completed(self):
+        self.assertLessEqual({"dp", "tp", "pp", "cp", "ep", "z1", "z2", "z3", "sp", "1f1b"},
+                             set(self.complete("chorale", "train", "--layout", "")))
+        self.assertEqual(self.complete("chorale", "train", "--layout", "dp2.t"), ["dp2.tp"])
+        self.assertEqual(self.complete("chorale", "train", "--layout", "=", "dp2.t"), ["dp2.tp"])
+        self.assertEqual(self.complete("chorale", "compare", "--layouts", "dp4,dp2.t"), ["dp4,dp2.tp"])
+        self.assertEqual(self.complete("chorale", "train", "--order", "pp,t"), ["pp,tp"])
+
     def test_positional_arguments_are_completed(self):
         self.assertEqual(self.complete("chorale", "show", "all_r"), ["all_reduce"])
+        self.assertEqual(self.complete("chorale", "verify", "all_reduce", "ri"), ["ring"])
+        self.assertEqual(self.complete("chorale", "show", "pipeline", "1f"), ["1f1b"])
         self.assertEqual(self.complete("chorale", "data", "tok"), ["tokenize"])
         self.assertEqual(self.complete("chorale", "report", "no"), ["notes.txt"])
         self.assertEqual(self.complete("chorale", "watch", "r"), ["runs"])
