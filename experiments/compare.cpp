@@ -25,8 +25,8 @@
 #include "experiments/compare/summary.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
-#include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
+#include "experiments/report/suite_summary.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/shared_files.hpp"
 #include "experiments/train/flags.hpp"
@@ -36,6 +36,7 @@
 #include "src/base/settings.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -270,13 +271,7 @@ class Compare final : public Command {
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
-    // Prints the table of the layouts figure; if no run trained, that of the first figure for which there are data.
-    bool answered = false;
-    for (const report::FigureRow& row : report::all_figures())
-      if (const auto figure = row.make(records); figure && (figure->numbers_first || !answered)) {
-        fmt::print("\n{}\n{}\n", figure->numbers.print("text"), figure->finding);
-        answered = true;
-      }
+    fmt::print("{}", report::answer_of(records, screen_columns()));
     for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());

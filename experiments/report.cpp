@@ -1,6 +1,6 @@
 // `chorale report FILE.h5…` shows records, in five ways.
 //
-//   report run.h5                      every group as a table, its newest rows
+//   report run.h5                      every group as a table, its newest rows; of a suite a summary, unless --all is given
 //   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
 //   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
 //   report A.h5 B.h5 --compare         how their conditions differ, then each common metric and whether it differs
@@ -20,6 +20,7 @@
 #include "experiments/report/conditions.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
+#include "experiments/report/suite_summary.hpp"
 #include "experiments/report/tensorboard.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -103,6 +104,7 @@ class Report final : public Command {
              "with 2 if there are too few launches to tell")
         .words("FILE.h5,…");
     options.add("threshold", threshold_, "the largest slowdown that --check accepts").words("PERCENT");
+    options.add("all", all_, "print every group of a suite's record, instead of a summary");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
@@ -145,8 +147,20 @@ class Report final : public Command {
       return 0;
     }
     if (!reference_.empty()) return check_speed();
-    if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs get all rows
-    report::print_tables(records_, {group_, rows_ == 0 ? -1 : rows_, format_});
+    const bool default_rows = session.options.origin("rows") == "default";
+    if (format_ != "text" && default_rows) rows_ = 0;  // programs get all rows
+    const report::Wanted wanted{group_, rows_ == 0 ? -1 : rows_, format_, screen_columns()};
+    if (format_ != "text" || !group_.empty() || all_ || !default_rows) {
+      report::print_tables(records_, wanted);
+      return 0;
+    }
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      if (r > 0) fmt::print("\n");
+      if (report::holds_runs(records_[r].reader))
+        fmt::print("{}", report::suite_summary(records_[r].name, warm_up_, screen_columns()));
+      else
+        report::print_tables({&records_[r], 1}, wanted);
+    }
     return 0;
   }
 
@@ -183,9 +197,9 @@ class Report final : public Command {
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
     if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
-      say(differing.print("text"));
+      say(differing.print("text", screen_columns()));
     if (is_text) fmt::print("\n");
-    fmt::print("{}", report::table_of(found.differences).print(format_));
+    fmt::print("{}", report::table_of(found.differences).print(format_, screen_columns()));
     if (is_text) fmt::print("{}", report::legend_of(found.differences));
     return found;
   }
@@ -227,7 +241,7 @@ class Report final : public Command {
   std::vector<report::RecordFile> records_;
   std::vector<std::string> reference_;
   std::string group_, format_ = "text", page_, tensorboard_, threshold_ = "5%";
-  bool html_ = false, compare_ = false;
+  bool html_ = false, compare_ = false, all_ = false;
   double share_ = 0;
   std::int64_t rows_ = 10, warm_up_ = report::by_rule;
 };

@@ -90,7 +90,7 @@ void print_text(const RecordFile& file, const Wanted& wanted) {
     const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
     for (const Variable& v : texts ? variables : std::vector<Variable>{})  // single texts, such as a config file
       print_whole(v);
-    if (!texts) fmt::print("{}", tabulate(variables, true).print("text"));
+    if (!texts) fmt::print("{}", tabulate(variables, true).print("text", wanted.columns));
   }
 }
 
@@ -122,7 +122,7 @@ void require_group(const RecordFile& file, const std::string& group) {
               did_you_mean(path_of(group), groups, "name one of these"));
 }
 
-void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted) {
+void print_tables(std::span<const RecordFile> files, const Wanted& wanted) {
   auto all = nlohmann::ordered_json::array();
   for (const RecordFile& file : files) {
     if (wanted.format == "text") print_text(file, wanted);

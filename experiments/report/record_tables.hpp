@@ -2,6 +2,7 @@
 // the other formats keep all digits. JSON is an array with one object per file. CSV and Markdown print the name of each
 // group, unless one group of one file was requested.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ struct Wanted {
   std::string group;       // the group to print; "" for all
   std::int64_t rows = -1;  // how many of the newest rows to print; -1 for all
   std::string format = "text";
+  std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };
 
 void require_group(const RecordFile& file,
                    const std::string& group);  // throws a usage error with the nearest name if there is no such group
-void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted);
+void print_tables(std::span<const RecordFile> files, const Wanted& wanted);
 
 }  // namespace chorale::report

@@ -1,17 +1,22 @@
-"""`chorale report`: pages of figures for runs, suites and failures, as a browser renders them; and comparisons."""
+"""`chorale report`: summaries in text; pages of figures for runs, suites and failures, as a browser renders them;
+comparisons."""
+import fcntl
 import html
 import html.parser
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import tempfile
+import termios
 import unittest
 
 import h5py
 import numpy
 
-from programs import chorale, launch, ranks, start, tests_run
+from programs import chorale, finish, launch, ranks, rest_of, spawn, start, tests_run
 
 # Finds texts that overlap or lie outside their picture, and a page that is wider than its window.
 LOOK = """<script>
@@ -192,6 +197,58 @@ class Report(unittest.TestCase):
         page = self.page(self.suite(*self.runs))
         self.assertEqual(page.figures, self.page(*self.runs).figures)
         self.assertIn("4 runs of chorale train", page.text)
+
+    def test_the_text_of_a_suite_is_a_summary_of_one_screen(self):
+        def change(file):
+            file.require_group("config").create_dataset("question", data="Which layout?", dtype=h5py.string_dtype())
+        suite = self.changed(self.suite(*self.runs), change)
+        report = [chorale, "report", suite]
+        wide = start(report)
+        self.assertEqual(wide.returncode, 0, wide.stderr)
+        for said in ("\nWhich layout?\n", "  compared    4 configurations of train, 1 repetition\n",
+                     "tokens/s  95 % interval of its steps' median  relative to the fastest", "has the highest median",
+                     "- Loss: All curves", f"all tables: {chorale} report {suite} --all\n"):
+            self.assertIn(said, wide.stdout)
+        for layout in ("dp1", "dp2", "pp2", "dp2.z3"):
+            self.assertRegex(wide.stdout, rf"(?m)^{layout} +1 +\d+ +\d+ to \d+ ")
+        narrow = start(report, COLUMNS="80").stdout
+        paths = (suite, "all tables:", "figures:")
+        self.assertEqual([line for line in narrow.splitlines() if len(line) > 80 and not line.startswith(paths)], [])
+        self.assertGreater(max(map(len, wide.stdout.splitlines())), 100)
+        self.assertLess(len(narrow.splitlines()), 60)
+        self.assertEqual(narrow.split("\n- ")[0].count("\nlayout"), 3, narrow)  # the table continues below itself
+        self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.stdout.split())))
+        everything = start([*report, "--all"]).stdout
+        self.assertGreater(len(everything.splitlines()), 10 * len(wide.stdout.splitlines()))
+        for group in ("/runs/run-0/train", "/runs/run-3/phases"):
+            self.assertRegex(everything, rf"(?m)^{group} ")
+            self.assertNotIn(group, wide.stdout)
+            self.assertIn(group, start([*report, "--group", group]).stdout)
+        self.assertEqual(start([*report, "--rows", "10"]).stdout, everything)
+        both = start([*report, self.bench]).stdout
+        self.assertTrue(both.startswith(wide.stdout))
+        self.assertIn("\n/series ", both)
+
+    def test_the_summary_names_runs_without_a_result(self):
+        def change(file):
+            for name, texts in (("id", ["dp4-r1", "tp4-r1", "pp4-r1"]), ("status", ["ok", "too little memory", "waiting"])):
+                file.require_group("summary").create_dataset(name, data=texts, dtype=h5py.string_dtype())
+        said = start([chorale, "report", self.changed(self.suite(self.runs[0]), change)]).stdout
+        self.assertIn("\n  tp4-r1: too little memory\n1 of 3 runs has not run\n", said)
+        self.assertNotIn("dp4-r1", said)
+
+    def test_tables_fit_the_terminal(self):
+        mine, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 72, 0, 0))
+        process = spawn([chorale, "report", self.bench, "--group", "series"], stdout=theirs,
+                        env={k: v for k, v in os.environ.items() if k != "COLUMNS"})
+        os.close(theirs)
+        seen = rest_of(mine).decode().splitlines()
+        finish(process)
+        self.assertEqual([line for line in seen if len(line) > 72], [])
+        piped = start([chorale, "report", self.bench, "--group", "series"], COLUMNS="").stdout.splitlines()
+        self.assertGreater(max(map(len, piped)), 150)  # a pipe's reader may search the lines
+        self.assertEqual(sorted(set(" ".join(seen).split())), sorted(set(" ".join(piped).split())))
 
     def test_repetitions_are_one_row_and_fifty_runs_one_page(self):
         page = self.page(self.suite(*(self.runs * 13)[:50]))

@@ -1,0 +1,111 @@
+#include "experiments/report/suite_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "experiments/advice.hpp"
+#include "experiments/report/figures/figures.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::report {
+namespace {
+
+// Breaks a text between words into lines that fit the screen. The first line begins with `head`; the others are indented as
+// far.
+std::string paragraph(const std::string& head, const std::string& text, std::size_t columns) {
+  std::string out, line = head;
+  bool begins = true;
+  for (const std::string& word : split(escape_control(text), ' ')) {
+    const std::string longer = line + (begins ? "" : " ") + word;
+    const bool fits = columns == 0 || first_columns(longer, static_cast<int>(columns)) == longer;
+    if (!fits && !begins) out += line + "\n";
+    line = fits || begins ? longer : std::string(head.size(), ' ') + word;
+    begins = false;
+  }
+  return out + line + "\n";
+}
+
+// The facts of the heading: their names, and the attributes of the record.
+constexpr std::pair<const char*, const char*> facts[] = {
+    {"command", "cmdline"}, {"started", "launchdate"}, {"machine", "machine"}, {"status", "status"}};
+
+// "4 configurations of train, 6 repetitions; 1 configuration of bench, 6 repetitions"
+std::string what_was_compared(const RecordSet& records) {
+  std::map<std::string, std::map<std::string, std::size_t>> repetitions;  // by command and label
+  for (const Run& run : records.runs) ++repetitions[run.command][run.label];
+  std::vector<std::string> parts;
+  for (const auto& [command, labels] : repetitions) {
+    const std::size_t most = std::ranges::max_element(labels, {}, [](const auto& one) { return one.second; })->second;
+    parts.push_back(fmt::format("{} configuration{} of {}, {} repetition{}", labels.size(), labels.size() == 1 ? "" : "s",
+                                command, most, most == 1 ? "" : "s"));
+  }
+  return join(parts, "; ");
+}
+
+// The turns without a result: "tp8-r1: why", and how many have not run.
+std::string missing_in(const Reader& record, std::size_t columns) {
+  const std::vector<std::string> groups = record.groups();
+  if (!std::ranges::count(groups, "/summary")) return "";
+  const Group summary(record.variables("/summary"), by_rule);
+  const std::vector<std::string> ids = summary.words("id"), statuses = summary.words("status");
+  std::string out;
+  std::size_t waiting = 0;
+  for (std::size_t run = 0; run < std::min(ids.size(), statuses.size()); ++run)
+    if (statuses[run] == "waiting")
+      ++waiting;
+    else if (statuses[run] != "ok")
+      out += paragraph("  ", fmt::format("{}: {}", ids[run], statuses[run]), columns);
+  if (waiting > 0) out += fmt::format("{} of {} runs ha{} not run\n", waiting, ids.size(), waiting == 1 ? "s" : "ve");
+  return out;
+}
+
+struct FiguresInText {
+  std::string tables;    // each with its finding
+  std::string findings;  // of the other figures, one sentence each
+};
+
+FiguresInText figures_in_text(const RecordSet& records, std::size_t columns) {
+  FiguresInText text;
+  for (const FigureRow& row : all_figures()) {
+    const auto figure = row.make(records);
+    if (!figure) continue;
+    if (figure->numbers_first || text.tables.empty())
+      text.tables +=
+          fmt::format("\n{}\n{}", figure->numbers.print("text", columns), paragraph("", figure->finding, columns));
+    else
+      text.findings += paragraph("- ", fmt::format("{}: {}", row.title, figure->finding), columns);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool holds_runs(const Reader& record) {
+  return std::ranges::any_of(record.groups(), [](const std::string& group) { return group.starts_with("/runs/"); });
+}
+
+std::string answer_of(const RecordSet& records, std::size_t columns) { return figures_in_text(records, columns).tables; }
+
+std::string suite_summary(const std::string& file, std::int64_t warm_up, std::size_t columns) {
+  const RecordSet records = read_records({file}, warm_up);
+  const Reader& record = records.runs.at(0).source->reader;
+  const std::string path = escape_control(file);
+  std::string out = path + "\n";
+  for (const std::string& question : records.questions)
+    if (!question.empty()) out += paragraph("", question, columns);
+  out += "\n" + paragraph("  compared    ", what_was_compared(records), columns);
+  for (const auto& [name, attribute] : facts)
+    if (const std::string text = record.attribute(attribute); !text.empty())
+      out += paragraph(fmt::format("  {:<11} ", name), text, columns);
+  const auto [tables, findings] = figures_in_text(records, columns);
+  out += tables.empty() ? "\nno run has results yet\n" : tables;
+  if (!findings.empty()) out += "\n" + findings;
+  if (const std::string missing = missing_in(record, columns); !missing.empty()) out += "\n" + missing;
+  return out + fmt::format("\nall tables: {0} report {1} --all\nfigures:    {0} report {1} --html\n", program(), path);
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,18 @@
+// The text of `chorale report` for a record of many runs (a suite, or a benchmark of several launches), about one screen:
+// what was compared, the table of the runs with median and spread, and a sentence for each figure of the page.
+#pragma once
+#include <string>
+
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+bool holds_runs(const Reader& record);  // whether it is such a record
+
+// The tables that answer the question, each with its finding: the runs side by side, or else the first figure with data.
+// `columns`: the width of the screen; 0: no limit.
+std::string answer_of(const RecordSet& records, std::size_t columns);
+
+std::string suite_summary(const std::string& file, std::int64_t warm_up, std::size_t columns);
+
+}  // namespace chorale::report
