@@ -210,7 +210,7 @@ class Report(unittest.TestCase):
                      "- Loss: All curves", f"all tables: {chorale} report {suite} --all\n"):
             self.assertIn(said, wide.stdout)
         for layout in ("dp1", "dp2", "pp2", "dp2.z3"):
-            self.assertRegex(wide.stdout, rf"(?m)^{layout} +1 +\d+ +\d+ to \d+ ")
+            self.assertRegex(wide.stdout, rf"(?m)^{layout} +1 +[\d.]+ +[\d.]+ to [\d.]+ ")
         narrow = start(report, COLUMNS="80").stdout
         paths = (suite, "all tables:", "figures:")
         self.assertEqual([line for line in narrow.splitlines() if len(line) > 80 and not line.startswith(paths)], [])
