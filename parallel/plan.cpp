@@ -200,6 +200,7 @@ RankPlan observed(const Training& training) {
   for (std::size_t c = 0; c < categories; ++c) {
     plan.held[c] = ledger.current(static_cast<Category>(c));
     plan.peak[c] = ledger.peak(static_cast<Category>(c));
+    plan.at_peak[c] = ledger.at_peak(static_cast<Category>(c));
   }
   for (std::size_t c = 0; c < categories; ++c) plan.offloaded[c] = training.tier_ledger().peak(static_cast<Category>(c));
   plan.tier_passes = training.tier_passes(), plan.tier_updates = training.tier_updates();

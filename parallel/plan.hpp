@@ -35,7 +35,8 @@ struct RankPlan {
   std::int64_t parameters = 0;                          // number of parameters in this rank's stage and shard
   std::array<std::int64_t, categories> held{}, peak{};  // bytes by category
   // Bytes of all categories together. Categories may peak at different times, so peak_bytes may be less than the sum of
-  // `peak`.
+  // `peak`. It is the sum of `at_peak`: what each category holds when the rank holds the most.
+  std::array<std::int64_t, categories> at_peak{};
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
   std::array<std::int64_t, categories> offloaded{};  // the most bytes in a slow tier, by category

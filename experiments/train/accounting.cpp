@@ -172,6 +172,7 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
   std::vector<std::int64_t> mine(mesh.place().begin(), mesh.place().begin() + static_cast<std::ptrdiff_t>(axes.size()));
   mine.insert(mine.end(), plan_.step.peak.begin(), plan_.step.peak.end());
   mine.insert(mine.end(), plan_.step.offloaded.begin(), plan_.step.offloaded.end());
+  mine.insert(mine.end(), plan_.step.at_peak.begin(), plan_.step.at_peak.end());
   mine.push_back(plan_.step.peak_bytes);
   const Gathered ranks(mine, "", mesh);
   if (!run.recorder) return;
@@ -184,7 +185,9 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
   if (training.tier())
     recorder.numbers("memory", "tier_held", {"rank", "category"}, ranks.column(axes.size() + categories, categories), "byte",
                      "planned bytes in the slow tier");
-  recorder.numbers("memory", "planned_total", {"rank"}, ranks.column(axes.size() + 2 * categories), "byte",
+  recorder.numbers("memory", "planned_at_peak", {"rank", "category"}, ranks.column(axes.size() + 2 * categories, categories),
+                   "byte", "planned bytes when the rank holds the most, all categories together");
+  recorder.numbers("memory", "planned_total", {"rank"}, ranks.column(axes.size() + 3 * categories), "byte",
                    "planned peak of a step, all categories together");
 }
 

@@ -48,6 +48,7 @@ RankShare share_of(const StepResult& result, const Training& training, bool told
   for (std::size_t c = 0; c < categories; ++c) {
     share.bytes[c] = ledger.current(static_cast<Category>(c));
     share.peak[c] = ledger.peak(static_cast<Category>(c));
+    share.at_peak[c] = ledger.at_peak(static_cast<Category>(c));
   }
   return share;
 }
@@ -80,6 +81,7 @@ void Records::step(const StepResult& r, const ChoiceCounts& counts, double time,
     for (const Phase& p : phases) phase.phase_time.push_back(p.seconds ? share.result.*p.seconds : 0);
     memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
     memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
+    memory.at_peak.insert(memory.at_peak.end(), std::begin(share.at_peak), std::end(share.at_peak));
     memory.free.push_back(share.free.bytes), memory.largest_free.push_back(share.free.largest);
     exposed += share.result.exposed, bubble += share.result.bubble;
     most = std::max(most, share.most);

@@ -66,14 +66,17 @@ struct PhaseRow {
 
 struct MemoryRow {
   std::int64_t step = 0;
-  std::vector<std::int64_t> bytes, peak, free, largest_free;
+  std::vector<std::int64_t> bytes, peak, at_peak, free, largest_free;
   static auto columns() {
-    return std::tuple{column("step", &MemoryRow::step, "1", "training step"),
-                      column("bytes", &MemoryRow::bytes, "byte", "bytes held after the step", {}, {"rank", "category"}),
-                      column("peak", &MemoryRow::peak, "byte", "peak of the bytes so far", {}, {"rank", "category"}),
-                      column("free", &MemoryRow::free, "byte",
-                             "free blocks that the rank keeps after the step, to use them again", {}, {"rank"}),
-                      column("largest_free", &MemoryRow::largest_free, "byte", "the largest of these blocks", {}, {"rank"})};
+    return std::tuple{
+        column("step", &MemoryRow::step, "1", "training step"),
+        column("bytes", &MemoryRow::bytes, "byte", "bytes held after the step", {}, {"rank", "category"}),
+        column("peak", &MemoryRow::peak, "byte", "peak of the bytes so far", {}, {"rank", "category"}),
+        column("at_peak", &MemoryRow::at_peak, "byte",
+               "bytes held when the rank held the most so far, all categories together", {}, {"rank", "category"}),
+        column("free", &MemoryRow::free, "byte", "free blocks that the rank keeps after the step, to use them again", {},
+               {"rank"}),
+        column("largest_free", &MemoryRow::largest_free, "byte", "the largest of these blocks", {}, {"rank"})};
   }
 };
 
@@ -93,7 +96,8 @@ struct ExpertsRow {
 struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
-  std::int64_t most = 0;                                       // peak bytes of all categories together
+  std::int64_t at_peak[categories] = {};                       // by category, when all together held the most
+  std::int64_t most = 0;                                       // their sum: the peak of all categories together
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
       save_is_written = true,    // no checkpoint is being written in the background

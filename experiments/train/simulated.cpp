@@ -113,14 +113,17 @@ void write_spending(Recorder& recorder, const Simulated& s) {
 
 void write_memory(Recorder& recorder, const std::vector<RankPlan>& stages) {
   std::vector<std::string> names;
-  std::vector<std::int64_t> planned;
+  std::vector<std::int64_t> planned, at_peak;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     names.push_back(fmt::format("stage {}", stage));
     planned.insert(planned.end(), stages[stage].peak.begin(), stages[stage].peak.end());
+    at_peak.insert(at_peak.end(), stages[stage].at_peak.begin(), stages[stage].at_peak.end());
   }
   recorder.dimension({.name = "stage", .labels = as_labels(names)}, "memory");
   recorder.dimension({.name = "category", .labels = {std::begin(category_names), std::end(category_names)}}, "memory");
   recorder.numbers("memory", "planned", {"stage", "category"}, planned, "byte", "planned peak of a stage's fullest rank");
+  recorder.numbers("memory", "planned_at_peak", {"stage", "category"}, at_peak, "byte",
+                   "planned bytes when this rank holds the most, all categories together");
 }
 
 void write_pipeline(Recorder& recorder, const PipelineTimeline& timeline, const Layout& layout) {

@@ -73,7 +73,7 @@ void Ledger::add(Category category, std::int64_t bytes) {
   current_[c] += bytes;
   total_ += bytes;
   peak_[c] = std::max(peak_[c], current_[c]);
-  total_peak_ = std::max(total_peak_, total_);
+  if (total_ > total_peak_) total_peak_ = total_, at_peak_ = current_;
 }
 
 std::string Ledger::summary() const {

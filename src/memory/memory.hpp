@@ -109,13 +109,15 @@ class Ledger {
   std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
   std::int64_t total() const { return total_; }
   std::int64_t total_peak() const { return total_peak_; }
+  // What the category held when the total reached its peak, the first time. These bytes add up to total_peak().
+  std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
   std::int64_t limit() const { return limit_; }
   std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
 
  private:
   std::int64_t limit_;
   std::int64_t total_ = 0, total_peak_ = 0;
-  std::array<std::int64_t, categories> current_{}, peak_{};
+  std::array<std::int64_t, categories> current_{}, peak_{}, at_peak_{};
 };
 
 }  // namespace chorale

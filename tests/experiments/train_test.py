@@ -121,6 +121,15 @@ class Train(unittest.TestCase):
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
             self.assertEqual(list(file["mishaps/action"]), [1, 1, 1])
 
+    def test_memory_by_category_at_the_peak_adds_up_to_the_peak(self):
+        run = train(self.folder + "/plain", "--train-iters", "3", "--micro-batch-size", "2")
+        with h5py.File(f"{run}/run.h5") as file:
+            memory = file["memory"]
+            self.assertEqual(memory["at_peak"][-1].sum(axis=1).max(), file["train/peak_bytes"][-1])
+            self.assertEqual(memory["planned_at_peak"][:].sum(axis=1).tolist(), memory["planned_total"][:].tolist())
+            self.assertTrue((memory["at_peak"][:] <= memory["peak"][:]).all())
+            self.assertGreater(memory["peak"][-1].sum(), memory["at_peak"][-1].sum())  # not all at the same time
+
     def test_a_run_with_its_state_in_a_file_has_the_bits_of_one_without_and_moves_what_is_planned(self):
         z3 = ["--layout", "dp1.z3", "--train-iters", "3", "--micro-batch-size", "4"]
         places = ["--place", "parameters=file,gradients=file,optimizer=file", "--offload-folder", self.folder]

@@ -30,6 +30,7 @@ TEST_CASE("every byte is accounted for, by category, now and at its peak") {
     CHECK(ledger.current(Category::grads) == 200);
   }
   CHECK((ledger.total() == 0 && ledger.total_peak() == 1700 && ledger.summary() == "nothing"));
+  CHECK((ledger.at_peak(Category::params) == 1000 && ledger.at_peak(Category::grads) == 700));
 }
 
 TEST_CASE("the error for memory beyond the limit names the category, and the ledger stays right") {
