@@ -24,7 +24,16 @@ struct PipelinePanel {
   std::string unit;  // the unit of the panel's times: " s", or empty if one forward pass takes 1
 };
 
-// All panels, one below the other, with the same time scale.
-std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title);
+struct PipelineFrame {
+  double width = 1200;
+  double seconds = 0;    // the time that the width stands for, the same for pictures to compare; 0: of the longest panel
+  bool headline = true;  // draws the title; false if the page has it beside the picture
+};
+
+// All panels, one below the other, above one time axis.
+std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title, const PipelineFrame& frame = {});
+
+// The time between two ticks of an axis: 1, 2 or 5 times a power of ten, and at least `least`.
+double tick_seconds(double least);
 
 }  // namespace chorale

@@ -90,7 +90,31 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
   CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));  // times of an ideal pipeline have no unit
   CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
   CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
+  CHECK_THAT(svg, says(">time from the first pass</text>"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
   CHECK(times(svg, "http") == 1);  // only the XML namespace
   CHECK(times(svg, "nan") + times(svg, "inf\"") == 0);
+}
+
+TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the same frame") {
+  PipelineTimeline quick = equal(planned("1f1b", {2, 2})), slow = quick;
+  for (PipelineEvent& event : quick.events) event.begins *= 0.01, event.ends *= 0.01;
+  for (PipelineEvent& event : slow.events) event.begins *= 0.03, event.ends *= 0.03;
+  const auto lane_width = [](const std::string& svg) {
+    const std::string lane = svg.substr(svg.find("class=\"lane\""));
+    return std::stod(lane.substr(lane.find("width=\"") + 7));
+  };
+  for (const double width : {380.0, 1200.0}) {
+    const PipelineFrame frame{.width = width, .seconds = slow.seconds(), .headline = false};
+    const std::string one = draw_svg({{"measured", quick, " s"}}, "quick", frame),
+                      other = draw_svg({{"measured", slow, " s"}}, "slow", frame);
+    CHECK(std::abs(lane_width(other) / lane_width(one) - 3) < 0.01);
+    CHECK(one.substr(one.find("class=\"axis\"")) == other.substr(other.find("class=\"axis\"")));
+    CHECK_THAT(one, says(">0</text>") && says(">100 ms</text>") && says(">200 ms</text>"));
+    CHECK(times(one, ">quick</text>") == 0);  // the page has the title
+    CHECK_THAT(one, says("viewBox=\"0 0 " + std::to_string(int(width))));
+  }
+  const std::string own = draw_svg({{"ideal", equal(planned("1f1b", {2, 2}))}}, "its own scale");
+  CHECK_THAT(own, says(">time, in forward passes</text>") && says(">1</text>") && says(">its own scale</text>"));
+  CHECK(lane_width(own) > 1000);
 }
