@@ -9,7 +9,9 @@
 namespace chorale::report {
 namespace {
 
-constexpr double width = 600, top = 30, bar_height = 16, lane = 22, under = 18, most_name = 210;
+constexpr double top = 12, bar_height = 16, lane = 22, under = 18, most_name = 0.35;  // most_name: of the width
+constexpr double name_height = 18;  // where names stand above their bars, because there is no room beside them
+constexpr double units_per_tick = 90;
 constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
 
 double total_of(const Bar& bar) {
@@ -35,28 +37,31 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
                     chart.parts.size() > 1 ? ", " + escape_xml(chart.parts.at(p)) : "", quantity(part, chart.axis.unit));
   }
   if (std::isfinite(bar.low) && std::isfinite(bar.high) && bar.high > bar.low)
-    svg += fmt::format("<path class=\"whisker\" d=\"M{0:.1f} {2:.1f}v8m0 -4H{1:.1f}m0 -4v8\"/>\n", across(bar.low),
-                       across(bar.high), y + bar_height / 2 - 4);
+    svg += fmt::format(
+        "<path class=\"whisker\" d=\"M{0:.1f} {2:.1f}v8m0 -4H{1:.1f}m0 -4v8\"><title>{3}: {4} to {5}</title></path>\n",
+        across(bar.low), across(bar.high), y + bar_height / 2 - 4, escape_xml(bar.name), quantity(bar.low, chart.axis.unit),
+        quantity(bar.high, chart.axis.unit));
   return svg;
 }
 
 }  // namespace
 
-std::string draw(const BarChart& chart) {
+std::string draw(const BarChart& chart, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<double> ends;
+  const bool above = width < half_width;  // the names stand above the bars
   double left = 24, right = width - 8;
   for (const Bar& bar : chart.bars) {
     ends.push_back(total_of(bar)), ends.push_back(bar.high);
-    left = std::max(left, std::min(most_name, text_width(bar.name)) + 10);
+    if (!above) left = std::max(left, std::min(most_name * width, text_width(bar.name)) + 10);
     right = std::min(right, width - 14 - text_width(quantity(total_of(bar), chart.axis.unit)));
   }
   Scale scale(Scale::Spacing::linear, chart.axis.unit, ends);
   scale.include(0);
   double height = top;
-  for (const Bar& bar : chart.bars) height += bar.outlined ? under : lane;
+  for (const Bar& bar : chart.bars) height += (bar.outlined ? under : lane) + (above ? name_height : 0);
 
-  const auto marks = scale.ticks(5);
+  const auto marks = scale.ticks(static_cast<std::size_t>(width / units_per_tick));
   const auto words = scale.labels(marks);
   double free = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -68,7 +73,11 @@ std::string draw(const BarChart& chart) {
   }
   double y = top;
   for (const Bar& bar : chart.bars) {
-    canvas.text(left - 8, y + (bar.outlined ? 10 : 13), fitted(bar.name, left - 10), bar.outlined ? "quiet" : "", "end");
+    const char* const style = bar.outlined ? "quiet" : "";
+    if (above)
+      canvas.text(left + 4, y + 13, fitted(bar.name, width - left - 4), style), y += name_height;
+    else
+      canvas.text(left - 8, y + (bar.outlined ? 10 : 13), fitted(bar.name, left - 10), style, "end");
     canvas.add(bars_of(chart, bar, scale, left, right, y));
     const double end = std::max(total_of(bar), std::isfinite(bar.high) ? bar.high : 0);
     canvas.text(left + scale.place(end) * (right - left) + 6, y + (bar.outlined ? 10 : 13),

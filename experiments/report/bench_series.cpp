@@ -62,7 +62,8 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       for (const char* column : tells_apart) seen[column].insert(found.word(column, row));
     }
   std::vector<BenchRow> rows;
-  std::map<std::string, std::size_t> places;  // the index in `rows`, by operation, name and bytes
+  std::map<std::size_t, std::vector<double>> ceilings;  // as each run measured it, by the index in `rows`
+  std::map<std::string, std::size_t> places;            // the index in `rows`, by operation, name and bytes
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string op = found.word("op", row);
@@ -91,7 +92,9 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
                         number("bytes_predicted"),
                         spread_name(true, number("repetitions") >= fewest_blocks, "calls")});
       rows[place->second].blocks.emplace(found.block, number("median"));
+      ceilings[place->second].push_back(number("ceiling"));
     }
+  for (const auto& [place, of_runs] : ceilings) rows[place].ceiling = summarize(of_runs).median;
   for (BenchRow& row : rows) {
     if (row.blocks.size() == 1) continue;  // the row keeps the interval of its calls
     const Summary all = summarize(row.blocks);

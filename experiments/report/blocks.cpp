@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "experiments/report/chart.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -31,6 +33,34 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples) 
 
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples) {
   return runs.size() == 1 ? summarize(samples(*runs.front())) : summarize(per_block(runs, samples));
+}
+
+std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers) {
+  std::map<const Run*, std::vector<double>> of_run;
+  std::size_t count = 0;
+  for (const Run* run : runs) {
+    of_run[run] = numbers(*run);
+    if (count == 0) count = of_run[run].size();
+  }
+  std::vector<Summary> all(count, {.median = absent, .ci_low = absent, .ci_high = absent});
+  for (std::size_t i = 0; i < count; ++i) {
+    const ByBlock blocks = per_block(runs, [&](const Run& run) {
+      const std::vector<double>& own = of_run[&run];
+      return own.size() == count && std::isfinite(own[i]) ? std::vector{own[i]} : std::vector<double>{};
+    });
+    if (!blocks.empty()) all[i] = summarize(blocks);
+  }
+  return all;
+}
+
+Summary over_repetitions(const std::vector<const Run*>& runs, const std::function<double(const Run&)>& number) {
+  return each_over_repetitions(runs, [&](const Run& run) { return std::vector{number(run)}; }).at(0);
+}
+
+std::vector<double> medians_of(const std::vector<Summary>& summaries) {
+  std::vector<double> medians;
+  for (const Summary& summary : summaries) medians.push_back(summary.median);
+  return medians;
 }
 
 std::string spread_name(bool one_run, bool has_interval, const std::string& samples) {

@@ -22,6 +22,14 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 // run, median and spread are those of its samples, and say nothing about the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
+// The median over the blocks of a number that each run has once, with the spread of the blocks. Runs without the number
+// (NaN) do not count; the median is NaN if no run has it.
+Summary over_repetitions(const std::vector<const Run*>& runs, const std::function<double(const Run&)>& number);
+
+// The same for each of several numbers, such as one per rank. A run that has another count of them does not count.
+std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers);
+std::vector<double> medians_of(const std::vector<Summary>& summaries);
+
 // The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions".
 std::string test_for(const std::vector<ByBlock>& kinds);
 

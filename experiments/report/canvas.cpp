@@ -50,9 +50,8 @@ std::string fitted(const std::string& text, double width) {
 }
 
 Canvas::Canvas(double width, const std::string& title, const std::string& description)
-    : width_(width), head_(fmt::format("<title>{}</title>\n<desc>{}</desc>\n", escape_xml(title), escape_xml(description))) {
-  text(0, 16, fitted(title, width), "name");
-}
+    : width_(width),
+      head_(fmt::format("<title>{}</title>\n<desc>{}</desc>\n", escape_xml(title), escape_xml(description))) {}
 
 void Canvas::text(double x, double y, const std::string& words, const std::string& style, const std::string& anchor) {
   body_ +=
@@ -63,6 +62,11 @@ void Canvas::text(double x, double y, const std::string& words, const std::strin
 void Canvas::line(double x1, double y1, double x2, double y2, const std::string& style) {
   body_ +=
       fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", style, x1, y1, x2, y2);
+}
+
+void Canvas::hover(double x, double y, const std::string& words) {
+  hovers_ += fmt::format("<circle class=\"hover\" cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"7\"><title>{}</title></circle>\n", x, y,
+                         escape_xml(words));
 }
 
 double Canvas::legend(double x, double y, const std::vector<LegendEntry>& entries) {
@@ -79,8 +83,8 @@ double Canvas::legend(double x, double y, const std::vector<LegendEntry>& entrie
 }
 
 std::string Canvas::finish(double height) const {
-  return fmt::format("<svg class=\"chart\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n{}{}</svg>\n", width_, height, head_,
-                     body_);
+  return fmt::format("<svg class=\"chart\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n{}{}{}</svg>\n", width_, height,
+                     head_, body_, hovers_);
 }
 
 std::string line_look(std::size_t series) {

@@ -18,13 +18,15 @@ struct LegendEntry {
 
 class Canvas {
  public:
-  // `description` is for screen readers.
+  // `title` and `description` are for screen readers; the page shows the title above the picture.
   Canvas(double width, const std::string& title, const std::string& description);
 
   void text(double x, double y, const std::string& words, const std::string& style = "",
             const std::string& anchor = "start");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
   void add(const std::string& svg) { body_ += svg; }
+  // A text that appears when the pointer rests near a place. It is drawn last, so that nothing covers it.
+  void hover(double x, double y, const std::string& words);
   double legend(double x, double y, const std::vector<LegendEntry>& entries);  // wraps lines; returns the y below it
 
   double width() const { return width_; }
@@ -32,7 +34,7 @@ class Canvas {
 
  private:
   double width_;
-  std::string head_, body_;
+  std::string head_, body_, hovers_;
 };
 
 double text_width(const std::string& text);

@@ -8,14 +8,14 @@
 namespace chorale::report {
 namespace {
 
-constexpr double width = 600, top = 66, cell_height = 26, most_cell = 90;
+constexpr double top = 44, cell_height = 26, most_cell = 90;
 constexpr double strong = 0.5;  // cells with a larger `strength` have light text
 
 std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * strength); }
 
 }  // namespace
 
-std::string draw(const CellChart& chart) {
+std::string draw(const CellChart& chart, double width) {
   Canvas canvas(width, chart.title, chart.description);
   double left = text_width(chart.row_name) + 10;
   for (const std::string& row : chart.rows) left = std::max(left, text_width(row) + 10);

@@ -4,8 +4,11 @@
 //   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end
 //   CellChart   a table of colored cells: the color shows an amount, or one of several series
 //
-// Charts are 600 units wide: two fit side by side on a laptop, and on a phone each scrolls sideways in its own frame.
+// A chart can be drawn at any width, with letters of the same size. The page draws each chart twice and shows the drawing
+// that fits the window: phones get the narrow one, laptops half of the page or the whole. Values appear when the pointer
+// rests on a mark (an SVG <title>); the tables of the page have them for keyboards and screen readers.
 #pragma once
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -17,6 +20,8 @@
 namespace chorale::report {
 
 inline constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+inline constexpr double narrow_width = 380, half_width = 600, whole_width = 1200;  // widths of drawings
 
 struct Axis {
   std::string name;
@@ -48,7 +53,7 @@ struct LineChart {
 struct Bar {
   std::string name;
   std::vector<double> parts;           // the length of each part
-  double low = absent, high = absent;  // the ends of an interval; NaN: none
+  double low = absent, high = absent;  // the ends of an interval of the whole length; NaN: none
   bool outlined = false;               // a prediction, drawn below its measurement
 };
 
@@ -74,9 +79,21 @@ struct CellChart {
   std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
 };
 
-std::string draw(const LineChart& chart);
-std::string draw(const BarChart& chart);
-std::string draw(const CellChart& chart);
+std::string draw(const LineChart& chart, double width = half_width);
+std::string draw(const BarChart& chart, double width = half_width);
+std::string draw(const CellChart& chart, double width = half_width);
+
+// A picture of the page: its caption, and SVG of any width.
+struct Drawing {
+  std::string caption;
+  std::function<std::string(double width)> at;
+};
+
+template <class Chart>
+Drawing drawing_of(Chart chart) {
+  std::string caption = chart.title;
+  return {std::move(caption), [chart = std::move(chart)](double width) { return draw(chart, width); }};
+}
 
 // Selects at most `most` points (but no fewer than four) that keep the shape of the curve: the first, the last, and the
 // lowest and highest of each stretch between them.

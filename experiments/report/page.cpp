@@ -30,14 +30,18 @@ p { margin: .25rem 0; max-width: 75ch; overflow-wrap: anywhere }
 .facts, .left-out { color: var(--quiet); font-size: .9rem }
 .warning { border-left: 4px solid var(--s1); padding-left: .75rem }
 section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem 2rem;
-  align-items: start; margin: .75rem 0 }
-.charts.wide { grid-template-columns: minmax(0, 1fr) }
-.frame { overflow-x: auto; min-width: 0 }
-.chart { display: block; width: 100%; min-width: 36rem; max-width: 40rem; height: auto; font: 12px system-ui, sans-serif }
-.pipeline { display: block; width: 100%; min-width: 60rem; height: auto }
+.charts { display: grid; grid-template-columns: 1fr 1fr; gap: 1.25rem 2rem; align-items: start; margin: .75rem 0 }
+figure { margin: 0; min-width: 0 } .whole { grid-column: 1 / -1 }
+figcaption { font-weight: 600; margin-bottom: .25rem; overflow-wrap: anywhere }
+.chart, .pipeline { display: block; width: 100%; height: auto }
+.chart { font: 12px system-ui, sans-serif }
+.narrow { display: none }
+@media (max-width: 68rem) {
+  .charts { grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)) } .whole { grid-column: auto }
+  .roomy { display: none } .narrow { display: block }
+}
 .patterns { position: absolute }
-.chart text { fill: var(--ink) } .chart .name { font-size: 14px; font-weight: 600 } .chart .quiet { fill: var(--quiet) }
+.chart text { fill: var(--ink) } .chart .quiet { fill: var(--quiet) }
 .chart .on_strong { fill: var(--paper) }
 .grid { stroke: var(--grid) } .axis { stroke: var(--axis) }
 .line { stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round }
@@ -48,6 +52,8 @@ section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
 .bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
 .whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }
 .ground { fill: currentColor }
+.hover { fill: transparent; stroke: none } .hover:hover { fill: var(--ink); fill-opacity: .2 }
+.bar:hover, .heat:hover { stroke: var(--ink); stroke-width: 1.5 }
 .over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
 .over path { fill: none }
 .heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
@@ -59,8 +65,8 @@ th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background
 .number { text-align: right }
 @media print {
   html { font-size: 11pt } body { max-width: none; padding: 0 }
-  section { break-inside: auto } .frame, tr, h2 { break-inside: avoid } h2 { break-after: avoid }
-  .frame, .table { overflow: visible; max-height: none } .chart, .pipeline { min-width: 0 }
+  section { break-inside: auto } figure, tr, h2 { break-inside: avoid } h2 { break-after: avoid }
+  .table { overflow: visible; max-height: none }
   .charts { grid-template-columns: 1fr 1fr }
 }
 )css";
@@ -140,16 +146,30 @@ std::string unfinished(const RecordSet& records) {
       "warning");
 }
 
+// The SVG with another class: "roomy" for wide windows, "narrow" for phones. The name space is implied within HTML.
+std::string for_windows(std::string svg, const std::string& kind) {
+  constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";
+  if (const auto at = svg.find(name_space); at != std::string::npos) svg.erase(at, name_space.size());
+  constexpr std::string_view start = "<svg class=\"";
+  return svg.insert(svg.find(start) + start.size(), kind + " ");
+}
+
+// A drawing takes half of a wide page. If it is alone in its row, it takes the whole.
+std::string figure_of(const Drawing& drawing, bool alone) {
+  return fmt::format("<figure{}><figcaption>{}</figcaption>\n{}{}</figure>\n", alone ? " class=\"whole\"" : "",
+                     escape_xml(drawing.caption), for_windows(drawing.at(alone ? whole_width : half_width), "roomy"),
+                     for_windows(drawing.at(narrow_width), "narrow"));
+}
+
 std::string section_of(const FigureRow& row, const Figure& figure, const std::string& finding) {
   std::string html = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title),
                                  finding.empty() ? "" : paragraph(finding));
   const std::string numbers = figure.numbers.html();
   if (figure.numbers_first) html += "<div class=\"table\">" + numbers + "</div>\n";
-  html += fmt::format("<div class=\"charts{}\">\n", figure.wide ? " wide" : "");
-  for (std::string chart : figure.charts) {
-    constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";  // implied within HTML
-    if (const auto at = chart.find(name_space); at != std::string::npos) chart.erase(at, name_space.size());
-    html += "<div class=\"frame\">" + chart + "</div>\n";
+  html += "<div class=\"charts\">\n";
+  for (std::size_t i = 0; i < figure.charts.size(); ++i) {
+    const bool first_of_odd = i == 0 && figure.charts.size() % 2 == 1;  // often an overview
+    html += figure_of(figure.charts[i], figure.wide || first_of_odd);
   }
   html += "</div>\n";
   if (!figure.numbers_first)

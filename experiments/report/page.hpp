@@ -1,5 +1,6 @@
 // The report as one self-contained HTML file, without scripts and without access to the network. Its layout suits phones,
-// laptops and print, in light and dark. Every picture has a description for screen readers and a table of the drawn numbers.
+// laptops and print, in light and dark: the page has each picture twice, for narrow and for wide windows, and shows one of
+// them. Every picture has a description for screen readers and a table of the drawn numbers.
 #pragma once
 #include <string>
 

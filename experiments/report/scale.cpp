@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace chorale::report {
@@ -68,6 +69,13 @@ Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : sp
     high_ = first ? value : std::max(high_, value);
     first = false;
   }
+  if (spacing == Spacing::symmetric) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const double value : values)
+      if (holds(value) && value != 0) least = std::min(least, std::abs(value));
+    if (std::isfinite(least)) near_ = std::pow(10.0, std::floor(std::log10(least)));
+    if (!first) include(0);
+  }
   if (first || high_ > low_) return;
   if (logarithmic) {
     low_ /= base(), high_ *= base();
@@ -79,14 +87,31 @@ Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : sp
 
 void Scale::include(double value) { low_ = std::min(low_, value), high_ = std::max(high_, value); }
 
-bool Scale::holds(double value) const { return std::isfinite(value) && (spacing_ == Spacing::linear || value > 0); }
+bool Scale::holds(double value) const { return std::isfinite(value) && (spacing_ != Spacing::logarithmic || value > 0); }
 
 double Scale::place(double value) const {
   if (spacing_ == Spacing::linear) return (value - low_) / (high_ - low_);
+  if (spacing_ == Spacing::symmetric) return (stretched(value) - stretched(low_)) / (stretched(high_) - stretched(low_));
   return std::log(value / low_) / std::log(high_ / low_);
 }
 
+double Scale::stretched(double value) const { return std::copysign(std::log10(1 + std::abs(value) / near_), value); }
+
+// Zero, and powers of ten on the sides that have values.
+std::vector<double> Scale::symmetric_ticks(std::size_t most) const {
+  const double from = std::log10(near_), sides = (low_ < 0 ? 1 : 0) + (high_ > 0 ? 1 : 0);
+  const double to = std::log10(std::max(std::abs(low_), std::abs(high_)));
+  const double stride = std::max(1.0, std::ceil((to - from + 1) * sides / static_cast<double>(most)));
+  std::vector<double> marks{0};
+  for (double power = from; power <= to + 1e-9; power += stride)
+    for (const double mark : {std::pow(10.0, power), -std::pow(10.0, power)})
+      if (mark >= low_ && mark <= high_) marks.push_back(mark);
+  std::sort(marks.begin(), marks.end());
+  return marks;
+}
+
 std::vector<double> Scale::ticks(std::size_t most) const {
+  if (spacing_ == Spacing::symmetric) return symmetric_ticks(most);
   std::vector<double> marks;
   if (spacing_ == Spacing::linear) {
     double whole = 1;  // the unit of round values; for bytes the binary prefix, because 5 MiB is round and 5 MB is not

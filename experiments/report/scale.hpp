@@ -2,6 +2,7 @@
 //
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
+//   symmetric     -1e-3   -1e-6   0   1e-6   1e-3      logarithmic on both sides of zero, linear next to it
 //
 // `holds` is false for values without a position: infinities and NaN, and on a logarithmic axis zero and negative values. An
 // axis without values goes from 0 to 1, a logarithmic one from 1 to its base. An axis with a single value leaves room on
@@ -19,7 +20,7 @@ std::string quantity(double value, Unit unit, int digits = 3);
 
 class Scale {
  public:
-  enum class Spacing { linear, logarithmic };
+  enum class Spacing { linear, logarithmic, symmetric };
   Scale(Spacing spacing, Unit unit, const std::vector<double>& values);
 
   void include(double value);  // extends the axis to this value; bars, for example, begin at zero
@@ -33,10 +34,13 @@ class Scale {
 
  private:
   double base() const { return unit_ == Unit::bytes ? 2 : 10; }
+  double stretched(double value) const;  // of a symmetric axis: its position is linear in this
+  std::vector<double> symmetric_ticks(std::size_t most) const;
 
   Spacing spacing_;
   Unit unit_;
   double low_ = 0, high_ = 1;
+  double near_ = 1;  // of a symmetric axis: the power of ten at most as large as any value but zero
 };
 
 }  // namespace chorale::report

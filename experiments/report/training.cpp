@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/text.hpp"
 
@@ -36,21 +37,30 @@ MemoryUse memory_of(const Run& run) {
   const Group group = run.group("memory");
   MemoryUse use{.categories = group.words("category")};
   const std::size_t categories = use.categories.size();
-  const auto place = group.shape("peak");
-  const std::vector<double> peak = group.numbers("peak");
+  use.adds_up = group.has("planned_at_peak");
+  const char* const held = use.adds_up ? "at_peak" : "peak";
+  const auto place = group.shape(held);
+  const std::vector<double> of_steps = group.numbers(held);
   const std::size_t each = place.size() == 2 ? static_cast<std::size_t>(place[0] * place[1]) : 0;
-  if (each > 0 && peak.size() >= each)
-    use.peak = in_rows({peak.end() - static_cast<std::ptrdiff_t>(each), peak.end()}, categories);
-  use.planned = in_rows(group.numbers("planned"), categories);
+  if (each > 0 && of_steps.size() >= each)
+    use.held = in_rows({of_steps.end() - static_cast<std::ptrdiff_t>(each), of_steps.end()}, categories);
+  use.planned = in_rows(group.numbers(use.adds_up ? "planned_at_peak" : "planned"), categories);
   use.stages = labels(group, "stage");
   return use;
 }
 
 double largest_peak(const Run& run) {
   double most = last_of(run.group("train").numbers("peak_bytes"));
-  if (!std::isnan(most)) return most;  // else an upper bound: categories may peak at different times
-  for (const auto& rank : memory_of(run).peak) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
+  if (!std::isnan(most)) return most;  // else, of an older record, an upper bound
+  for (const auto& rank : memory_of(run).held) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
+}
+
+const Run& fullest_of(const std::vector<const Run*>& runs) {
+  return **std::ranges::max_element(runs, {}, [](const Run* run) {
+    const double peak = largest_peak(*run);
+    return std::isnan(peak) ? -1 : peak;
+  });
 }
 
 double least_unfragmented(const Run& run) {
@@ -77,16 +87,18 @@ double bytes_per_step(const Run& run) {
 }
 
 const std::vector<std::string>& StepParts::names() {
-  static const std::vector<std::string> parts{"forward", "backward",   "optimizer", "exposed communication",
-                                              "bubble",  "data and io"};
+  static const std::vector<std::string> parts{"forward", "backward",    "optimizer", "exposed communication",
+                                              "bubble",  "data and io", "rest"};
   return parts;
 }
 
-StepParts step_parts(const Run& run) {
-  const Group group = run.group("phases");
-  const std::vector<std::string> phases = group.words("phase");
+StepParts step_parts(const std::vector<const Run*>& runs) {
+  const std::vector<std::string> phases = runs.front()->group("phases").words("phase");
+  const auto of_phases =
+      each_over_repetitions(runs, [](const Run& run) { return run.group("phases").medians("phase_time"); });
+  const double step = over_repetitions(runs, step_seconds).median;
   StepParts parts;
-  for (const auto& rank : in_rows(group.medians("phase_time"), phases.size())) {
+  for (const auto& rank : in_rows(medians_of(of_phases), phases.size())) {
     const auto of = [&](const std::string& name) {
       const auto found = std::find(phases.begin(), phases.end(), name);
       const double seconds = found == phases.end() ? 0 : rank[static_cast<std::size_t>(found - phases.begin())];
@@ -94,6 +106,8 @@ StepParts step_parts(const Run& run) {
     };
     parts.seconds.push_back(
         {of("forward"), of("backward"), of("optimizer"), of("comm_exposed"), of("bubble"), of("data") + of("io")});
+    const double rest = step - sum_of(parts.seconds.back());
+    parts.seconds.back().push_back(rest > 0 ? rest : 0);
   }
   return parts;
 }
@@ -103,6 +117,8 @@ double steady_median(const Run& run, const char* column) {
   return steps.empty() ? absent : summarize(steps).median;
 }
 
+double step_seconds(const Run& run) { return steady_median(run, "step_time"); }
+double comm_share(const Run& run) { return steady_median(run, "comm_share"); }
 double bubble_share(const Run& run) { return steady_median(run, "bubble_share"); }
 double dropped_share(const Run& run) { return steady_median(run, "dropped_share"); }
 

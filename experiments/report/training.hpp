@@ -5,12 +5,15 @@
 
 namespace chorale::report {
 
-double held_out_loss(const Run& run);   // loss of the last evaluation, nats per token
-double largest_peak(const Run& run);    // peak bytes of the rank that needed the most memory
+double held_out_loss(const Run& run);                        // loss of the last evaluation, nats per token
+double largest_peak(const Run& run);                         // the most bytes that any rank held at once
+const Run& fullest_of(const std::vector<const Run*>& runs);  // of repetitions, the one with the largest peak
 double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations
 double steady_median(const Run& run, const char* column);  // of a column of /train, after the warm-up; absent without steps
 double attention_imbalance(const Run& run);                // of processor time, along cp: the most of any rank over the mean
 double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps
+double step_seconds(const Run& run);   // median of the steady steps
+double comm_share(const Run& run);     // share of a step in which ranks waited for messages: median of the steady steps
 double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
 double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run
 
@@ -18,22 +21,25 @@ double predicted_step_time(const Run& run);  // seconds, predicted by the machin
 // none.
 double least_unfragmented(const Run& run);
 
-// By rank and category: the peak bytes, and the planned bytes (empty without a plan). A simulated run has only planned
-// bytes, by stage.
+// By rank and category: the bytes held when the rank held the most at once, as measured and as planned (empty without a
+// plan). A rank's bytes add up to its peak. A simulated run has only planned bytes, by stage. Older records have only the
+// peak of each category; categories peak at different times, so these add up to more than the rank's peak.
 struct MemoryUse {
   std::vector<std::string> categories;
-  std::vector<std::vector<double>> peak, planned;
+  std::vector<std::vector<double>> held, planned;
   std::vector<std::string> stages = {};  // of a simulated run
+  bool adds_up = true;                   // false in an older record
 };
 MemoryUse memory_of(const Run& run);
 
-// The median seconds of each part of a step, by rank and part. The parts do not overlap in time.
+// The median seconds of each part of a step, by rank and part. The parts do not overlap in time. The rest is the time
+// between the phases: what the medians lack to the median time of a step.
 struct StepParts {
-  enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data };
+  enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data, rest };
   static const std::vector<std::string>& names();
   std::vector<std::vector<double>> seconds;
 };
-StepParts step_parts(const Run& run);
+StepParts step_parts(const std::vector<const Run*>& runs);  // the medians over repetitions
 
 // The labels of a dimension, with blanks again.
 std::vector<std::string> labels(const Group& group, const std::string& dimension);

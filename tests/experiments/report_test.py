@@ -171,7 +171,7 @@ class Report(unittest.TestCase):
         self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
         for said in ("4 runs of chorale train", "has the highest median",
                      "Too few runs to tell whether they differ (?): 1 of each; 6 repetitions in turns are needed",
-                     "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
+                     "the furthest from dp1 is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for lack of data: .*bandwidth")
 
@@ -261,6 +261,7 @@ class Report(unittest.TestCase):
                 toml = file["config/toml"][()].decode().replace("seed = 1234", f"seed = {number}")
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
+                file["train/loss"][:] += number  # or equal curves would be drawn as one
             return change
         page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))))
         self.assertIn("22 of the 30 curves are gray", page.text)
@@ -300,6 +301,124 @@ class Report(unittest.TestCase):
                 [row] = self.rows(page, figure)
                 self.assertEqual(row["held-out loss"] != "-", evaluated, row)
             self.assertRegex(self.rows(page, "loss")[0]["last loss"], r"^\d")
+
+    def repeated(self, record, slower, run_id="again"):
+        """Makes a repetition of a run whose times are longer by a factor."""
+        def change(file):
+            file.attrs["run_id"] = numpy.bytes_(run_id)
+            for name in ("train/step_time", "phases/phase_time", "pipeline/t_start", "pipeline/t_end"):
+                if name in file:
+                    file[name][:] = file[name][:] * slower
+            file["train/tokens_per_s"][:] = file["train/tokens_per_s"][:] / slower
+        return self.changed(record, change)
+
+    def test_figures_show_the_median_over_repetitions_and_its_spread(self):
+        def plain(file):
+            file["train/step_time"][:] = 0.5
+            file["train/tokens_per_s"][:] = 1000
+            file["train/comm_share"][:], file["train/bubble_share"][:] = 0.1, 0.2
+            file["phases/phase_time"][:] = 0
+            file["phases/phase_time"][:, :, 0] = 0.4  # forward
+        first = self.changed(self.runs[2], plain)
+        later, most = self.repeated(first, 3, "second"), self.repeated(first, 10, "third")
+        for files, median, forward, spread in (
+                ([first], "500 ms", "400 ms", "500 ms to 500 ms"), ([first, later], "1 s", "800 ms", "500 ms to 1.5 s"),
+                ([most, first, later], "1.5 s", "1.2 s", "500 ms to 5 s")):
+            page = self.page(*files)
+            for row in self.rows(page, "step-time"):
+                self.assertEqual((row["runs"], row["step"], row["forward"]), (f"{len(files)}", median, forward))
+                self.assertIn(spread, row.values())
+            self.assertEqual(page.html.count(f"<title>rank 0: {spread}</title>") > 0, len(files) > 1)  # the whisker
+            self.assertIn("10 % of its step for messages and 20 % for other stages", page.text)
+            self.assertEqual(self.rows(page, "layouts")[0]["bubble"], "20 %")  # the same number
+            [row] = self.rows(page, "pipeline")
+            self.assertEqual(row["runs"], f"{len(files)}")
+        alone, three = (self.rows(self.page(*files), "pipeline")[0] for files in ([later], [most, first, later]))
+        self.assertEqual(three["measured"], alone["measured"])
+        self.assertIn("the last step of the median of 3 runs, second", self.page(most, first, later).text)
+
+    def test_memory_is_the_same_number_in_the_table_and_in_the_chart(self):
+        def fuller(file):
+            file.attrs["run_id"] = numpy.bytes_("fuller")
+            file["train/peak_bytes"][:] += 1 << 20
+            file["memory/at_peak"][:, 0, 0] += 1 << 20
+            file["memory/at_peak"][:, 1, 0] += 1 << 20
+        for files in ([self.runs[1]], [self.runs[1], self.changed(self.runs[1], fuller)]):
+            page = self.page(*files)
+            [row] = self.rows(page, "layouts")
+            with h5py.File(files[-1]) as file:
+                self.assertEqual(file["memory/at_peak"][-1].sum(axis=1).max(), file["train/peak_bytes"][-1])
+            ranks_ = [row["held at the peak"] for row in self.rows(page, "memory") if row["category"] == "all"]
+            self.assertIn(row["memory/rank"], ranks_)
+            self.assertIn(f"The fullest rank of dp2 needs {row['memory/rank']}", page.text)
+            section = re.search(r'<section id="memory">.*?</section>', page.html, re.S).group()
+            self.assertIn(f">{row['memory/rank']}</text>", section)  # the length of a bar
+            self.assertNotIn("older versions", page.text)
+
+    def test_an_older_record_says_that_its_bars_are_longer(self):
+        def age(file):
+            for name in ("at_peak", "planned_at_peak"):
+                del file["memory"][name]
+        page = self.page(self.changed(self.runs[1], age))
+        self.assertIn("Records of older versions have only each category's own peak", page.text)
+
+    def test_equal_losses_are_called_identical_and_others_are_drawn_as_differences(self):
+        def losses(of):
+            def change(file):
+                file["train/loss"][:] = of
+            return change
+        with h5py.File(self.runs[0]) as file:
+            same = file["train/loss"][:]
+        ended = numpy.where(numpy.arange(len(same)) == 3, same + 1e-6, same)
+        dp2, z3 = self.changed(self.runs[1], losses(same)), self.changed(self.runs[3], losses(same))
+        page = self.page(self.runs[0], dp2, z3)
+        self.assertIn("the losses are identical to those of dp1, bit for bit", page.text)
+        self.assertIn(">dp1, identical: dp2, dp2.z3</text>", page.html)
+        self.assertNotIn("Difference from", page.text)
+        self.assertEqual([row["largest difference from dp1"] for row in self.rows(page, "loss")],
+                         ["-", "identical", "identical"])
+        page = self.page(self.runs[0], dp2, self.changed(self.runs[3], losses(ended)))
+        self.assertIn("the furthest from dp1 is dp2.z3, by 1e-06", page.text)
+        self.assertIn("Difference from dp1", page.text)
+        self.assertIn(">dp2: identical</text>", page.html)
+        self.assertIn("<title>dp2.z3, step 4: 1e-06</title>", page.html)
+        self.assertEqual([row["largest difference from dp1"] for row in self.rows(page, "loss")],
+                         ["-", "identical", "1e-06"])
+        again = self.changed(dp2, lambda file: (file.attrs.modify("run_id", numpy.bytes_("b")), losses(ended)(file)))
+        page = self.page(self.runs[0], dp2, again)  # one of two repetitions differs
+        self.assertEqual(self.rows(page, "loss")[1]["largest difference from dp1"], "1e-06")
+
+    def test_pipelines_have_a_time_axis_and_one_scale(self):
+        def other(file):
+            toml = re.sub(r"(?m)^seed = \d+", "seed = 7", file["config/toml"][()].decode())
+            del file["config/toml"]
+            file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
+        slow = self.repeated(self.changed(self.runs[2], other), 4)
+        page = self.page(self.runs[2], slow)
+        self.assertIn("All pictures have the same time scale.", page.text)
+        pictures = re.findall(r'<svg class="(roomy|narrow) pipeline".*?</svg>', page.html, re.S)
+        self.assertEqual(pictures, ["roomy", "narrow"] * 2)
+        for kind in ("roomy", "narrow"):
+            lanes, axes = [], []
+            for picture in re.findall(rf'<svg class="{kind} pipeline".*?</svg>', page.html, re.S):
+                self.assertRegex(picture, r">[\d.]+ (s|ms|µs)</text>")
+                lanes.append(float(re.search(r'class="lane" x="\d+" y="\d+" width="([\d.]+)"', picture).group(1)))
+                axes.append(re.findall(r'<text class="label quiet".*?>(.*?)</text>', picture))
+            self.assertAlmostEqual(lanes[1] / lanes[0], 4, delta=0.05)
+            self.assertEqual(axes[0], axes[1])
+
+    def test_values_appear_under_the_pointer(self):
+        page = self.page(*self.runs)
+        with h5py.File(self.runs[0]) as file:
+            loss = file["train/loss"][0]
+        self.assertIn(f"<title>dp1, step 1: {loss:.5g}</title>", page.html)
+        self.assertRegex(page.html, r"<title>rank 1, backward: [\d.]+ (s|ms|µs)</title>")
+        self.assertRegex(page.html, r"<title>stage 1, forward 0: [\d.e-]+ to [\d.e-]+ s</title>")
+        self.assertRegex(page.html, r"<title>rank 1, grads: [\d.]+ [KM]iB</title>")
+        bench = self.page(self.bench)
+        interval = r"\([\d.]+ \S+ to [\d.]+ \S+\)"
+        self.assertRegex(bench.html, rf"<title>shm \S+, vector size 1 KiB: [\d.]+ (µs|ms) {interval}</title>")
+        self.assertRegex(bench.html, r"<title>all_reduce, 1 KiB: shm \S+, [\d.]+ (µs|ms)</title>")
 
     def test_a_file_counts_once_whatever_its_names(self):
         os.symlink(os.path.dirname(self.runs[0]), f"{self.folder}/latest")

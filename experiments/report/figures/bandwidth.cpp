@@ -106,7 +106,7 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
                             quantity(row->ci_low, Unit::seconds) + " to " + quantity(row->ci_high, Unit::seconds),
                             quantity(row->bytes / row->median, Unit::bytes_per_second),
                             quantity(row->predicted, Unit::seconds), quantity(row->ceiling, Unit::seconds)});
-    for (const bool as_bandwidth : {false, true}) figure.charts.push_back(draw(chart_of(op, all, as_bandwidth)));
+    for (const bool as_bandwidth : {false, true}) figure.charts.push_back(drawing_of(chart_of(op, all, as_bandwidth)));
     const auto widest = [](const BenchRow* a, const BenchRow* b) { return a->bytes / a->median < b->bytes / b->median; };
     const BenchRow* top = nullptr;
     for (const Series& series : all) {

@@ -14,6 +14,7 @@ struct RunByRank {
   std::vector<std::vector<double>> parts;      // the lengths of the bar's parts, by rank
   std::vector<std::vector<double>> predicted;  // the predicted lengths, by rank; empty without a prediction
   std::vector<std::string> names = {};         // of the bars; empty: "rank 0" …
+  double low = absent, high = absent;          // an interval of the length of every bar; NaN: none
   std::string name_of(std::size_t rank) const;
 };
 
@@ -24,12 +25,13 @@ struct ByRank {
   std::vector<std::string> parts;                                                // the names of a bar's parts
   std::vector<double> (*of_run)(const std::vector<std::vector<double>>& ranks);  // reduces a run's ranks to one bar
   const char* of_run_name;                                                       // "mean of the ranks"
+  std::string spread = {};                                                       // the name of the bars' intervals
 };
 
 std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks);
 std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks);
 double total(const std::vector<double>& parts);
 
-std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& runs);
+std::vector<Drawing> draw(const ByRank& kind, const std::vector<RunByRank>& runs);
 
 }  // namespace chorale::report

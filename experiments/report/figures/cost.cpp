@@ -1,5 +1,5 @@
 // On what the ranks of each stage spend a step in virtual time: kinds of kernels, and waits, by the axis whose calls
-// they wait for.
+// they wait for. Repetitions in virtual time are equal, so the first stands for all.
 #include <fmt/format.h>
 
 #include <algorithm>

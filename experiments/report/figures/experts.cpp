@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
 
@@ -18,13 +19,15 @@ struct Loads {
   std::vector<std::vector<double>> of_block;  // by expert
 };
 
-// The medians over the rows of /experts, without the first rows, which are the warm-up.
-Loads loads_of(const Run& run) {
-  const Group group = run.group("experts");
-  Loads loads{.run = run.label, .blocks = group.words("block")};
+// The medians over the rows of /experts, without the first rows, which are the warm-up; then the medians over the
+// repetitions.
+Loads loads_of(const std::vector<const Run*>& runs) {
+  const Group group = runs.front()->group("experts");
+  Loads loads{.run = runs.front()->label, .blocks = group.words("block")};
   const auto shape = group.shape("chosen");
   if (shape.size() != 2) return loads;
-  loads.of_block = in_rows(group.medians("chosen"), static_cast<std::size_t>(shape[1]));
+  const auto chosen = each_over_repetitions(runs, [](const Run& run) { return run.group("experts").medians("chosen"); });
+  loads.of_block = in_rows(medians_of(chosen), static_cast<std::size_t>(shape[1]));
   for (std::vector<double>& block : loads.of_block) {
     const double mean = std::accumulate(block.begin(), block.end(), 0.0) / static_cast<double>(block.size());
     for (double& load : block) load = mean > 0 ? load / mean : 0;
@@ -63,7 +66,7 @@ std::optional<Figure> experts(const RecordSet& records) {
   double most = 1, least = INFINITY;
   std::string most_loaded;
   for (const auto& same : records.labelled("experts")) {
-    Loads loads = loads_of(*same.front());
+    Loads loads = loads_of(same);
     for (std::size_t block = 0; block < loads.of_block.size(); ++block)
       for (std::size_t expert = 0; expert < loads.of_block[block].size(); ++expert) {
         const double load = loads.of_block[block][expert];
@@ -75,7 +78,7 @@ std::optional<Figure> experts(const RecordSet& records) {
     if (!loads.of_block.empty()) runs.push_back(std::move(loads));
   }
   if (runs.empty()) return {};
-  for (const Loads& loads : runs) figure.charts.push_back(draw(chart_of(loads, most)));
+  for (const Loads& loads : runs) figure.charts.push_back(drawing_of(chart_of(loads, most)));
   figure.finding = fmt::format("The most loaded is {}: {} its balanced share. The least loaded has {}.", most_loaded,
                                times(most), times(least));
   return figure;

@@ -11,11 +11,11 @@
 namespace chorale::report {
 
 struct Figure {
-  std::string finding;              // one sentence that says what the data show
-  std::vector<std::string> charts;  // SVG
-  TextTable numbers;                // the data of the charts
-  bool numbers_first = false;       // the table stands above the charts and is not folded
-  bool wide = false;                // each chart takes the whole width of the page
+  std::string finding;  // one sentence that says what the data show
+  std::vector<Drawing> charts;
+  TextTable numbers;           // the data of the charts
+  bool numbers_first = false;  // the table stands above the charts and is not folded
+  bool wide = false;           // each chart takes the whole width of the page
 };
 
 struct FigureRow {

@@ -1,4 +1,5 @@
-// The runs side by side: speed with its interval, memory, traffic and loss. A paired test over the repetitions, in which all
+// The runs side by side: speed with its interval, memory, traffic and loss. Each number is the median over the repetitions;
+// memory is the most that any of them needed. A paired test over the repetitions, in which all
 // runs took turns, decides which run is fastest (blocks.hpp). ~ marks a run that cannot be distinguished from the fastest; ?
 // marks too few repetitions to tell.
 #include <fmt/format.h>
@@ -33,11 +34,10 @@ Row row_of(const std::vector<const Run*>& runs) {
   row.speed = per_block(runs, steps("tokens_per_s"));
   if (!row.speed.empty()) row.of_speed = spread_of(runs, steps("tokens_per_s"));
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
-  const Run& first = *runs.front();
-  row.peak = largest_peak(first), row.sent = bytes_per_step(first), row.bubble = bubble_share(first),
-  row.dropped = dropped_share(first), row.imbalance = attention_imbalance(first), row.loss = held_out_loss(first);
-  if (const std::vector<double> tokens = steps("tokens")(first); !tokens.empty())
-    row.predicted = summarize(tokens).median / predicted_step_time(first);
+  const auto median = [&](double (*of)(const Run&)) { return over_repetitions(runs, of).median; };
+  row.peak = largest_peak(fullest_of(runs)), row.sent = median(bytes_per_step), row.bubble = median(bubble_share),
+  row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
+  row.predicted = median([](const Run& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
   return row;
 }
 
@@ -130,7 +130,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
   figure.finding = finding_of(rows, alike, unknown, fewest);
   if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // happens in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
-  figure.charts.push_back(draw(chart));
+  figure.charts.push_back(drawing_of(std::move(chart)));
   return figure;
 }
 

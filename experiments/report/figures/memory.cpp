@@ -1,6 +1,6 @@
-// The peak bytes of every rank by memory category, above the planned bytes; of a simulated run, the planned bytes by
-// stage. Categories peak at different times, so a bar (the sum of the peaks) is an upper bound of what the rank held at
-// once.
+// The bytes of every rank by memory category when it held the most, above the planned bytes; of a simulated run, the planned
+// bytes by stage. So a bar's length is the rank's peak, and the longest bar of a run is its memory per rank in the table of
+// the runs. Of repetitions, the one that needed the most is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,39 +11,52 @@
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
+namespace {
+
+// Adds the categories of each rank and their sum. Returns the largest difference from the plan: the share of the rank's
+// memory by which a category differs; NaN without a plan.
+double add_rows(TextTable& numbers, const RunByRank& run, const std::vector<std::string>& categories) {
+  const bool only_planned = !run.names.empty();
+  double furthest = absent;
+  for (std::size_t rank = 0; rank < run.parts.size(); ++rank) {
+    const bool has_plan = rank < run.predicted.size();
+    const auto add = [&](const std::string& category, double bytes, double plan) {
+      const std::string words = quantity(bytes, Unit::bytes), planned = quantity(plan, Unit::bytes);
+      numbers.add({run.label, run.name_of(rank), category, only_planned ? "-" : words, only_planned ? words : planned});
+    };
+    for (std::size_t c = 0; c < categories.size(); ++c) {
+      const double bytes = run.parts[rank][c], plan = has_plan ? run.predicted[rank][c] : absent;
+      add(categories[c], bytes, plan);
+      if (has_plan && total(run.parts[rank]) > 0)
+        furthest = std::fmax(furthest, std::abs(bytes - plan) / total(run.parts[rank]));
+    }
+    add("all", total(run.parts[rank]), has_plan ? total(run.predicted[rank]) : absent);
+  }
+  return furthest;
+}
+
+}  // namespace
 
 std::optional<Figure> memory(const RecordSet& records) {
   std::vector<RunByRank> runs;
   std::vector<std::string> categories;
   double unfragmented = absent;
-  bool simulated = true;
+  bool simulated = true, adds_up = true;
   for (const auto& same : records.labelled("memory")) {
-    MemoryUse use = memory_of(*same.front());
-    if (same.front()->simulated()) std::swap(use.peak, use.planned);
-    if (use.peak.empty() || (!categories.empty() && use.categories != categories)) continue;
+    const Run& fullest = fullest_of(same);
+    MemoryUse use = memory_of(fullest);
+    if (fullest.simulated()) std::swap(use.held, use.planned);
+    if (use.held.empty() || (!categories.empty() && use.categories != categories)) continue;
     categories = use.categories;
-    runs.push_back({same.front()->label, use.peak, use.planned, use.stages});
-    simulated &= same.front()->simulated();
-    unfragmented = std::fmin(unfragmented, least_unfragmented(*same.front()));
+    runs.push_back({fullest.label, use.held, use.planned, use.stages});
+    simulated &= fullest.simulated(), adds_up &= use.adds_up;
+    for (const Run* run : same) unfragmented = std::fmin(unfragmented, least_unfragmented(*run));
   }
   if (runs.empty()) return {};
 
-  Figure figure{.numbers = TextTable({"run", "rank", "category", "peak", "planned"})};
-  double furthest = 0;
-  bool planned = false;
-  for (const RunByRank& run : runs)
-    for (std::size_t rank = 0; rank < run.parts.size(); ++rank)
-      for (std::size_t c = 0; c < categories.size(); ++c) {
-        const bool has_plan = rank < run.predicted.size();
-        const bool only_planned = !run.names.empty();
-        const double peak = only_planned ? absent : run.parts[rank][c];
-        const double plan = has_plan ? run.predicted[rank][c] : only_planned ? run.parts[rank][c] : absent;
-        figure.numbers.add(
-            {run.label, run.name_of(rank), categories[c], quantity(peak, Unit::bytes), quantity(plan, Unit::bytes)});
-        planned = planned || has_plan;
-        if (has_plan && std::max(peak, plan) > 0)
-          furthest = std::max(furthest, std::abs(peak - plan) / total(run.parts[rank]));
-      }
+  Figure figure{.numbers = TextTable({"run", "rank", "category", "held at the peak", "planned"})};
+  double furthest = absent;
+  for (const RunByRank& run : runs) furthest = std::fmax(furthest, add_rows(figure.numbers, run, categories));
   const auto need = [](const RunByRank& run) { return total(largest_rank(run.parts)); };
   const auto [least, most] = std::minmax_element(runs.begin(), runs.end(),
                                                  [&](const RunByRank& a, const RunByRank& b) { return need(a) < need(b); });
@@ -53,7 +66,7 @@ std::optional<Figure> memory(const RecordSet& records) {
           ? fmt::format("{} rank of {} needs {}", fullest, most->label, quantity(need(*most), Unit::bytes))
           : fmt::format("{} rank needs {} under {} and {} under {}", fullest, quantity(need(*least), Unit::bytes),
                         least->label, quantity(need(*most), Unit::bytes), most->label);
-  if (planned)
+  if (!std::isnan(furthest))
     figure.finding +=
         furthest == 0
             ? ", exactly as planned"
@@ -62,6 +75,9 @@ std::optional<Figure> memory(const RecordSet& records) {
   if (!std::isnan(unfragmented))
     figure.finding += fmt::format(" After a step, the largest free block has at least {} of a rank's free memory.",
                                   quantity(unfragmented, Unit::percent, 2));
+  if (!adds_up)
+    figure.finding +=
+        " Records of older versions have only each category's own peak: their bars are longer than the rank's memory.";
   figure.charts = draw(ByRank{"Peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
   return figure;
 }

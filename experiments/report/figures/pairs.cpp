@@ -88,7 +88,7 @@ std::optional<Figure> pairs(const RecordSet& records) {
       }
       most_sent = std::max(most_sent, sent);
     }
-    figure.charts.push_back(draw(chart_of(*chosen, matrix, most)));
+    figure.charts.push_back(drawing_of(chart_of(*chosen, matrix, most)));
     const double share = static_cast<double>(used) / static_cast<double>(matrix.size() * (matrix.size() - 1));
     if (share >= least_share) continue;
     least_share = share;

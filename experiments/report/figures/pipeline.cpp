@@ -1,6 +1,7 @@
 // The last step of a pipeline as measured, or as simulated on another machine, above its ideal. In the ideal, each stage
 // has the same order of passes, every pass takes the mean time of its kind, and messages take no time. A stage then waits
-// only if that order requires it.
+// only if that order requires it. Of repetitions, the table has the medians, and the picture shows the middle one. `idle`
+// is that of the last step; `bubble` in the table of the runs is the share of all steps.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/train/gantt.hpp"
 #include "parallel/pipeline/drawing.hpp"
@@ -71,38 +75,107 @@ PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* 
   return schedule;
 }
 
+// The last step of one run.
+struct LastStep {
+  const Run* run;
+  PipelineTimeline measured, ideal;
+  std::int64_t micro_batches = 0;
+  double ratio() const { return measured.seconds() / ideal.seconds(); }
+};
+
+// Empty if events are missing: the run was killed while writing them.
+std::optional<LastStep> last_step_of(const Run& run) {
+  PipelineTimeline measured = measured_by(run.group("pipeline"));
+  if (measured.stages < 2) return {};
+  const PipelineSchedule schedule = schedule_of(measured, placement_of(run.layout));
+  if (!find_flaw(schedule).empty()) return {};
+  PipelineTimeline ideal = simulate(schedule, train::means_of(measured, schedule));
+  return LastStep{&run, std::move(measured), std::move(ideal), schedule.micro_batches};
+}
+
+// The repetitions of one pipeline.
+struct Repeated {
+  std::vector<LastStep> steps;  // the shortest first
+
+  Summary seconds() const {
+    return summarize(per_block(runs(), [&](const Run& run) { return std::vector{of(run).measured.seconds()}; }));
+  }
+  double median(double (*number)(const LastStep&)) const {
+    return over_repetitions(runs(), [&](const Run& run) { return number(of(run)); }).median;
+  }
+  const LastStep& middle() const { return steps[(steps.size() - 1) / 2]; }
+  std::string spread() const { return steps.size() == 1 ? "range of the runs" : spread_name(false, seconds().has_interval); }
+
+ private:
+  std::vector<const Run*> runs() const {
+    std::vector<const Run*> all;
+    for (const LastStep& step : steps) all.push_back(step.run);
+    return all;
+  }
+  const LastStep& of(const Run& run) const { return *std::ranges::find(steps, &run, &LastStep::run); }
+};
+
+std::vector<Repeated> pipelines_of(const RecordSet& records) {
+  std::vector<Repeated> all;
+  for (const auto& same : records.labelled("pipeline")) {
+    Repeated repeated;
+    for (const Run* run : same)
+      if (auto step = last_step_of(*run)) repeated.steps.push_back(std::move(*step));
+    std::ranges::stable_sort(repeated.steps, {}, [](const LastStep& step) { return step.measured.seconds(); });
+    if (!repeated.steps.empty()) all.push_back(std::move(repeated));
+  }
+  return all;
+}
+
+Drawing drawing_of(const Repeated& repeated, double seconds) {
+  const LastStep& step = repeated.middle();
+  const std::size_t runs = repeated.steps.size();
+  const std::string title = step.run->label + ": the last step" +
+                            (runs > 1 ? fmt::format(" of the median of {} runs, {}", runs, step.run->id) : "");
+  const std::vector<PipelinePanel> panels{{step.run->simulated() ? "simulated" : "measured", step.measured, " s"},
+                                          {"ideal", step.ideal, " s"}};
+  return {title,
+          [=](double width) { return draw_svg(panels, title, {.width = width, .seconds = seconds, .headline = false}); }};
+}
+
 }  // namespace
 
 std::optional<Figure> pipeline(const RecordSet& records) {
-  Figure figure{.numbers = TextTable(
-                    {"run", "stages", "micro-batches", "measured", "bubble", "ideal", "ideal bubble", "times as long"}),
+  const std::vector<Repeated> all = pipelines_of(records);
+  if (all.empty()) return {};
+  std::set<std::string> spreads;
+  for (const Repeated& repeated : all) spreads.insert(repeated.spread());
+  Figure figure{.numbers = TextTable({"run", "runs", "stages", "micro-batches", "measured", spread_names(spreads), "idle",
+                                      "ideal", "ideally idle", "times as long"}),
                 .wide = true};
   double longest = 0;
-  for (const auto& same : records.labelled("pipeline")) {
-    const PipelineTimeline measured = measured_by(same.front()->group("pipeline"));
-    if (measured.stages < 2) continue;
-    const PipelineSchedule schedule = schedule_of(measured, placement_of(same.front()->layout));
-    if (!find_flaw(schedule).empty()) continue;  // events are missing: the run was killed while writing them
-    const PipelineTimeline ideal = simulate(schedule, train::means_of(measured, schedule));
-    const std::string& label = same.front()->label;
-    const double ratio = measured.seconds() / ideal.seconds();
-    figure.numbers.add({label, fmt::format("{}", measured.stages), fmt::format("{}", schedule.micro_batches),
-                        quantity(measured.seconds(), Unit::seconds), quantity(measured.bubble(), Unit::percent),
-                        quantity(ideal.seconds(), Unit::seconds), quantity(ideal.bubble(), Unit::percent),
+  for (const Repeated& repeated : all) {
+    const Summary seconds = repeated.seconds();
+    const double idle = repeated.median([](const LastStep& step) { return step.measured.bubble(); });
+    const double ideal = repeated.median([](const LastStep& step) { return step.ideal.seconds(); });
+    const double ideally_idle = repeated.median([](const LastStep& step) { return step.ideal.bubble(); });
+    const double ratio = repeated.median([](const LastStep& step) { return step.ratio(); });
+    const LastStep& drawn = repeated.middle();
+    const std::string& label = drawn.run->label;
+    figure.numbers.add({label, fmt::format("{}", repeated.steps.size()), fmt::format("{}", drawn.measured.stages),
+                        fmt::format("{}", drawn.micro_batches), quantity(seconds.median, Unit::seconds),
+                        quantity(seconds.ci_low, Unit::seconds) + " to " + quantity(seconds.ci_high, Unit::seconds),
+                        quantity(idle, Unit::percent), quantity(ideal, Unit::seconds), quantity(ideally_idle, Unit::percent),
                         fmt::format("{:.2f}", ratio)});
     if (ratio > longest) {
       longest = ratio;
       figure.finding = fmt::format(
           "Under {} the last step took {:.2f} times its ideal. Its stages were idle for {:.0f} % of the time; the schedule "
           "requires {:.0f} %.",
-          label, ratio, 100 * measured.bubble(), 100 * ideal.bubble());
+          label, ratio, 100 * idle, 100 * ideally_idle);
     }
-    if (figure.charts.size() < most_drawn)
-      figure.charts.push_back(
-          draw_svg({{same.front()->simulated() ? "simulated" : "measured", measured, " s"}, {"ideal", ideal, " s"}},
-                   label + ": the last step"));
   }
-  if (figure.charts.empty()) return {};
+  const std::span pictures(all.data(), std::min(all.size(), most_drawn));
+  double scale = 0;  // the longest time in the pictures
+  for (const Repeated& repeated : pictures)
+    scale = std::max({scale, repeated.middle().measured.seconds(), repeated.middle().ideal.seconds()});
+  for (const Repeated& repeated : pictures) figure.charts.push_back(drawing_of(repeated, scale));
+  if (figure.charts.size() > 1) figure.finding += " All pictures have the same time scale.";
   return figure;
 }
 

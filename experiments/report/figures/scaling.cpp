@@ -158,7 +158,7 @@ std::optional<Figure> scaling(const RecordSet& records) {
       for (const double x : ranks) ideal.points.push_back({x, kind.strong ? x / *ranks.begin() : 1});
       chart.x.marks.assign(ranks.begin(), ranks.end());
       chart.lines.push_back(std::move(ideal));
-      figure.charts.push_back(draw(chart));
+      figure.charts.push_back(drawing_of(std::move(chart)));
     }
   }
   if (figure.charts.empty()) return {};

@@ -1,43 +1,77 @@
-// How every rank spends the time of a step: the median seconds of each phase over the steps after the warm-up.
+// How every rank spends the time of a step: the median seconds of each phase over the steps after the warm-up, and then over
+// the repetitions. Whiskers show how far the time of a whole step differs between the repetitions.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
+namespace {
+
+struct Step {
+  RunByRank parts;
+  std::size_t repetitions = 1;
+  Summary seconds;                            // of a whole step
+  double messages = absent, stages = absent;  // the shares in which the ranks waited, as in the table of the runs
+
+  std::string spread() const { return spread_name(repetitions == 1, seconds.has_interval); }
+  double waits() const { return messages + stages; }
+};
+
+Step step_of(const std::vector<const Run*>& runs) {
+  Step step{.parts = {.label = runs.front()->label, .parts = step_parts(runs).seconds, .predicted = {}},
+            .repetitions = runs.size(),
+            .seconds = {.median = absent, .ci_low = absent, .ci_high = absent},
+            .messages = over_repetitions(runs, comm_share).median,
+            .stages = over_repetitions(runs, bubble_share).median};
+  const auto times = [](const Run& run) { return run.steady(run.group("train").numbers("step_time")); };
+  if (per_block(runs, times).empty()) return step;
+  step.seconds = spread_of(runs, times);
+  step.parts.low = step.seconds.ci_low, step.parts.high = step.seconds.ci_high;
+  return step;
+}
+
+}  // namespace
 
 std::optional<Figure> step_time(const RecordSet& records) {
+  std::vector<Step> steps;
   std::vector<RunByRank> runs;
-  for (const auto& same : records.labelled("phases"))
-    if (StepParts parts = step_parts(*same.front()); !parts.seconds.empty())
-      runs.push_back({same.front()->label, parts.seconds, {}});
-  if (runs.empty()) return {};
+  std::set<std::string> spreads;
+  for (const auto& same : records.labelled("phases")) {
+    Step step = step_of(same);
+    if (step.parts.parts.empty()) continue;
+    runs.push_back(step.parts), spreads.insert(step.spread());
+    steps.push_back(std::move(step));
+  }
+  if (steps.empty()) return {};
 
   const auto& names = StepParts::names();
-  std::vector<std::string> columns{"run", "rank"};
+  const std::string spread = spread_names(spreads);
+  std::vector<std::string> columns{"run", "runs", "rank", "step", spread};
   for (const std::string& name : names) columns.push_back(name);
   Figure figure{.numbers = TextTable(columns)};
-  const RunByRank* most = nullptr;
-  std::vector<double> most_waits{};
-  double largest = -1;
-  for (const RunByRank& run : runs) {
-    for (std::size_t rank = 0; rank < run.parts.size(); ++rank) {
-      std::vector<std::string> cells{run.label, fmt::format("{}", rank)};
-      for (const double seconds : run.parts[rank]) cells.push_back(quantity(seconds, Unit::seconds));
+  for (const Step& step : steps)
+    for (std::size_t rank = 0; rank < step.parts.parts.size(); ++rank) {
+      std::vector<std::string> cells{
+          step.parts.label, fmt::format("{}", step.repetitions), fmt::format("{}", rank),
+          quantity(step.seconds.median, Unit::seconds),
+          quantity(step.seconds.ci_low, Unit::seconds) + " to " + quantity(step.seconds.ci_high, Unit::seconds)};
+      for (const double seconds : step.parts.parts[rank]) cells.push_back(quantity(seconds, Unit::seconds));
       figure.numbers.add(std::move(cells));
     }
-    const std::vector<double> mean = mean_of_ranks(run.parts);
-    const double waits = total(mean) > 0 ? (mean[StepParts::exposed] + mean[StepParts::bubble]) / total(mean) : 0;
-    if (waits > largest) largest = waits, most = &run, most_waits = mean;
-  }
-  figure.finding = fmt::format(
-      "{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, averaged over its ranks.", most->label,
-      runs.size() > 1 ? "the most" : "for others", 100 * most_waits[StepParts::exposed] / total(most_waits),
-      100 * most_waits[StepParts::bubble] / total(most_waits));
-  figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks"}, runs);
+  const auto less = [](const Step& a, const Step& b) { return std::isnan(a.waits()) || a.waits() < b.waits(); };
+  const Step& most = *std::ranges::max_element(steps, less);
+  if (!std::isnan(most.waits()))
+    figure.finding =
+        fmt::format("{} waits {}: {} of its step for messages and {} for other stages, averaged over its ranks.",
+                    most.parts.label, runs.size() > 1 ? "the most" : "for others", quantity(most.messages, Unit::percent, 2),
+                    quantity(most.stages, Unit::percent, 2));
+  figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks", spread}, runs);
   return figure;
 }
 

@@ -1,9 +1,11 @@
-// Bytes that all ranks of a run sent along each axis of the mesh, by operation, above the planned bytes.
+// Bytes that all ranks of a run sent along each axis of the mesh, by operation, above the planned bytes: in the whole run,
+// evaluations included. (The table of the runs has the bytes of one training step.) Of repetitions, the median.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
@@ -30,15 +32,17 @@ std::optional<Figure> traffic(const RecordSet& records) {
   Figure figure{.numbers = TextTable({"run", "axis", "operation", "measured", "predicted", "calls"})};
   BarChart chart{.title = "Bytes sent along each axis, by all ranks",
                  .description = "One bar per axis and run, stacked by operation; the prediction is outlined below it.",
-                 .axis = {.name = "bytes of the run", .unit = Unit::bytes}};
+                 .axis = {.name = "bytes of the whole run, evaluations included", .unit = Unit::bytes}};
   double unequal = 0, all = 0;
   std::size_t left_out = 0;
   for (const auto& same : records.labelled("traffic")) {
     const Group group = same.front()->group("traffic");
     const auto axes = group.words("axis"), ops = group.words("op");
-    const auto measured = sums_of(group.numbers("bytes_measured"), axes.size(), ops.size());
-    const auto predicted = sums_of(group.numbers("bytes_predicted"), axes.size(), ops.size());
-    const auto calls = sums_of(group.numbers("calls"), axes.size(), ops.size());
+    const auto sums = [&](const char* variable) {
+      const auto numbers = [&](const Run& run) { return run.group("traffic").numbers(variable); };
+      return sums_of(medians_of(each_over_repetitions(same, numbers)), axes.size(), ops.size());
+    };
+    const auto measured = sums("bytes_measured"), predicted = sums("bytes_predicted"), calls = sums("calls");
     if (chart.parts.empty()) chart.parts = ops;
     for (std::size_t a = 0; a < axes.size() && ops == chart.parts; ++a) {
       const auto none = [](const std::vector<double>& bytes) {
@@ -72,7 +76,7 @@ std::optional<Figure> traffic(const RecordSet& records) {
                                 : fmt::format("Of {} counted, {} differ from the prediction", quantity(all, Unit::bytes),
                                               quantity(unequal, Unit::bytes));
   figure.finding += left_out ? fmt::format("; {} more axes are in the table.", left_out) : ".";
-  figure.charts.push_back(draw(chart));
+  figure.charts.push_back(drawing_of(std::move(chart)));
   return figure;
 }
 

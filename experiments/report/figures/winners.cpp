@@ -120,7 +120,7 @@ std::optional<Figure> winners(const RecordSet& records) {
                 "{}; {} of {} winners are significantly ahead; the others (~) cannot be distinguished from the next ({}, "
                 "Holm's correction for all cells, p ≥ {}).",
                 most, alone, fields, test_for({rows[0].blocks, rows[1].blocks}), significant);
-  figure.charts.push_back(draw(chart));
+  figure.charts.push_back(drawing_of(std::move(chart)));
   return figure;
 }
 

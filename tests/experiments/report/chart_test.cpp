@@ -39,7 +39,7 @@ LineChart lines(std::vector<Line> of, Scale::Spacing spacing = Scale::Spacing::l
 
 TEST_CASE("line charts draw finite values, and break where a value is missing") {
   const double nothing = std::nan("");
-  for (const auto spacing : {Scale::Spacing::linear, Scale::Spacing::logarithmic}) {
+  for (const auto spacing : {Scale::Spacing::linear, Scale::Spacing::logarithmic, Scale::Spacing::symmetric}) {
     require_well_drawn(draw(lines({}, spacing)));
     require_well_drawn(draw(lines({{"one", {{1, 1}}}}, spacing)));
     require_well_drawn(draw(lines({{"equal", {{1, 5}, {2, 5}, {3, 5}}}}, spacing)));
@@ -49,6 +49,30 @@ TEST_CASE("line charts draw finite values, and break where a value is missing") 
   const std::string gap = draw(lines({{"gap", {{1, 1}, {2, 2}, {3, nothing}, {4, 4}, {5, 5}}}}));
   const std::size_t path = gap.find("class=\"line s0\"");
   CHECK(times(gap.substr(path, gap.find("/>", path) - path), "M") == 2);
+}
+
+TEST_CASE("every kind of chart can be drawn at every width, and shows its values to a pointer") {
+  const LineChart line = lines({{"a & b", {{1, 0.25, 0.2, 0.3}, {2, 0.5}}}, {"gray", {{1, 1}}, 9, Line::Kind::other}});
+  BarChart bars;
+  bars.title = "bars", bars.description = "one", bars.axis.unit = Unit::seconds, bars.parts = {"forward", "backward"};
+  const std::string name = "a name that has no room beside its bar on a phone";
+  bars.bars = {{.name = name, .parts = {1, 3}, .low = 3.5, .high = 4.5}};
+  CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
+  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value of the cell", 0}}};
+  for (const double width : {narrow_width, half_width, whole_width}) {
+    for (const std::string& svg : {draw(line, width), draw(bars, width), draw(cells, width)}) {
+      require_well_drawn(svg);
+      CHECK_THAT(svg, says("viewBox=\"0 0 " + std::to_string(int(width)) + " "));
+    }
+    CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 1: 250 ms (200 ms to 300 ms)</title>"));
+    CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 2: 500 ms</title>"));
+    CHECK_THAT(draw(line, width), says("<title>gray</title>"));
+    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines only have their names
+    CHECK_THAT(draw(bars, width), says("<title>" + name + ", backward: 3 s</title>"));
+    CHECK_THAT(draw(bars, width), says("<title>" + name + ": 3.5 s to 4.5 s</title>"));
+    CHECK_THAT(draw(cells, width), says("<title>the value of the cell</title>"));
+  }
+  CHECK_THAT(draw(bars, narrow_width), says(">" + name + "</text>"));  // above its bar
 }
 
 TEST_CASE("series differ without color: by their dashes and their marks") {

@@ -19,6 +19,21 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("a symmetric axis shows both signs over many powers of ten, and has zero") {
+  const Scale scale(symmetric, Unit::plain, {-0.5, 2e-6, 0.02, nothing});
+  CHECK(labels(scale, 20) ==
+        Words{"-0.1", "-0.01", "-0.001", "-0.0001", "-1e-05", "-1e-06", "0", "1e-06", "1e-05", "0.0001", "0.001", "0.01"});
+  CHECK(scale.ticks(6).size() <= 7);
+  CHECK((scale.place(-0.5) == 0 && scale.place(0.02) == 1));
+  CHECK(std::abs(scale.place(2e-6) + scale.place(-2e-6) - 2 * scale.place(0)) < 1e-12);
+  CHECK(scale.place(2e-6) - scale.place(0) > 0.02);  // on a linear axis, 4e-6
+  const Scale positive(symmetric, Unit::plain, {1e-7, 1e-3});
+  CHECK((positive.place(0) == 0 && positive.ticks(10).front() == 0));
+  const Scale zeros(symmetric, Unit::plain, {0, 0});
+  CHECK((zeros.holds(0) && zeros.place(0) > 0 && zeros.place(0) < 1));
+  CHECK_FALSE(zeros.holds(nothing));
+}
+
 TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of the unit's prefix") {
   CHECK(labels(Scale(linear, Unit::plain, {0, 10}), 5) == Words{"0", "2", "4", "6", "8", "10"});
   CHECK(labels(Scale(linear, Unit::seconds, {0, 0.0617}), 6) == Words{"0 s", "20 ms", "40 ms", "60 ms"});
