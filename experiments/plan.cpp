@@ -71,7 +71,7 @@ class PlanCommand final : public Command {
     o.add("machine", machine_,
           "machine whose file predicts times, by its name or file (docs/machines.md), instead of this one")
         .words("NAME|FILE")
-        .suggest(known_machines());
+        .suggest(shared_names("machines"));
     o.add("search", search_,
           "instead of a plan, the fastest layouts: on a machine of accelerators, also schedules, micro-batches and "
           "recomputation")

@@ -6,7 +6,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
-#include "experiments/machine_named.hpp"
+#include "experiments/shared_files.hpp"
 #include "parallel/planner/step.hpp"
 #include "src/base/error.hpp"
 
@@ -18,7 +18,7 @@ std::string simulated_machine(const std::string& backend) {
 }
 
 std::vector<std::string> with_simulated(std::vector<std::string> names) {
-  for (const std::string& machine : known_machines()) names.push_back("simulated:" + machine);
+  for (const std::string& machine : shared_names("machines")) names.push_back("simulated:" + machine);
   return names;
 }
 
