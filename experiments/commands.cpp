@@ -19,6 +19,7 @@ std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_kernels();
 std::unique_ptr<Command> make_man();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_prove();
@@ -48,6 +49,8 @@ const std::vector<CommandRow>& all_commands() {
        make_generate, "training"},
       {"info", "show what is built in, what works on this machine, and why other parts do not",
        "build/chorale info --format json", true, make_info, "the program"},
+      {"kernels", "time each kernel of a training step on the host, beside the least time that it needs (bench kernels)",
+       "build/chorale bench kernels --preset tiny --steps 2", true, make_kernels, "training"},
       {"man", "print the manual page", "build/chorale man", false, make_man, "the program"},
       {"plan", "predict memory, traffic and arithmetic of a step on any layout, without running it",
        "build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp", false, make_plan, "training"},

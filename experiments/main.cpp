@@ -83,7 +83,7 @@ bool may_use_ucx(const Options& options) {
                                          [&](const char* word) { return backend->text.find(word) != std::string::npos; });
 }
 
-int run(const Launch& launch, const std::vector<std::string>& words, std::optional<mpi::Runtime>& runtime) {
+int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi::Runtime>& runtime) {
   if (words.size() < 2) usage_error("no command given", program() + " COMMAND …", program() + " --help lists the commands");
   if (words[1] == "--help" || words[1] == "-h" || words[1] == "help") {
     const std::string text = help_for(words);
@@ -94,6 +94,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
     if (launch.rank == 0) fmt::print("chorale {} ({})\n", version, built("git_commit"));
     return 0;
   }
+  if (words.size() > 2 && words[1] == "bench" && words[2] == "kernels") words.erase(words.begin() + 1);
   const CommandRow& row = find_command(words[1]);
   SystemClock clock;  // outlives the command
   DeclaredCommand declared(row);

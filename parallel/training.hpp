@@ -65,6 +65,7 @@ struct TrainingOptions {
   UpdateTime update = UpdateTime::after;
   BuildModel build = {};            // builds the model; empty: build_gpt
   Meter* meter = nullptr;           // of a plan: learns the work of the kernels
+  KernelTimer* timer = nullptr;     // learns how long the kernels take, on the host
   std::int64_t prefetch_units = 1;  // under ZeRO-3, how many units ahead values are gathered
   // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
   // Numerics::gradient_type before. Empty: in that type too.
@@ -73,6 +74,7 @@ struct TrainingOptions {
   Queue queue() const {
     Queue queue = queue_on(device, threads);
     queue.meter = meter;
+    queue.timer = timer;
     return queue;
   }
 };

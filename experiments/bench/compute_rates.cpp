@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "experiments/bench/made_up_tokens.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/training.hpp"
 #include "src/base/mpi.hpp"
@@ -53,13 +54,7 @@ Phases measure(const TrainingOptions& options) {
   HostMemory host;
   Pool memory(host);  // as in a run: tensors use the same pages again
   Training training(options, memory, clock);
-  const ReadSamples read = [&](std::int64_t first, std::int64_t, const SampleRows& rows) {
-    for (std::size_t i = 0; i < rows.inputs.size(); ++i) {
-      const auto token = static_cast<std::int64_t>(i) * 31 + first;
-      rows.inputs[i] = static_cast<std::int32_t>(token % options.shape.vocabulary);
-      rows.targets[i] = static_cast<std::int32_t>((token + 31) % options.shape.vocabulary);
-    }
-  };
+  const ReadSamples read = made_up_tokens(options.shape.vocabulary);
   training.step(read);
   std::vector<Phases> all;
   for (int step = 0; step < steps; ++step) {

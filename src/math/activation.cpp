@@ -82,7 +82,8 @@ void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
 
 void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
   check_alike(x, y);
-  if (skips(queue, x, y)) return;
+  const Kernel kernel(queue, "GELU", x, y);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->gelu_forward(x, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
@@ -99,7 +100,8 @@ void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
 void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Queue& queue) {
   check_alike(x, dx);
   check_alike(x, dy);
-  if (skips(queue, dy, x, dx)) return;
+  const Kernel kernel(queue, "gradient of GELU", dy, x, dx);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->gelu_backward(dy, x, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();
@@ -115,7 +117,8 @@ void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Qu
 
 void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const Queue& queue) {
   check_halves(x, block, y);
-  if (skips(queue, x, y)) return;
+  const Kernel kernel(queue, "SwiGLU", x, y);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->swiglu_forward(x, block, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
@@ -133,7 +136,8 @@ void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const 
 void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, const Tensor& dx, const Queue& queue) {
   check_halves(x, block, dy);
   check_halves(dx, block, dy);
-  if (skips(queue, dy, x, dx)) return;
+  const Kernel kernel(queue, "gradient of SwiGLU", dy, x, dx);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->swiglu_backward(dy, x, block, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();

@@ -5,6 +5,7 @@
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/math/kernel_timer.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -184,7 +185,8 @@ AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, c
 
 void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue) {
   attention::check(in, out, lse);
-  if (in.qkv.phantom()) return queue.note(attention::work(in));
+  const Kernel kernel(queue, "attention", attention::work(in), in.qkv.phantom());
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     S* const to = out.values<S>().data();

@@ -1,5 +1,6 @@
 #include "src/math/attention_gradients.hpp"
 #include "src/math/device_kernels.hpp"
+#include "src/math/kernel_timer.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -134,7 +135,8 @@ void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, cons
 void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                         const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue) {
   attention::check(in, dout, out, lse, dqkv, dkeys, out.dtype());
-  if (in.qkv.phantom()) return queue.note(attention::backward_work(in));
+  const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), in.qkv.phantom());
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if constexpr (std::is_same_v<T, double>)

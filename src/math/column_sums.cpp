@@ -37,7 +37,8 @@ void require_sum(const Tensor& dy, const Tensor& sum, std::int64_t count) {
 void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), n = columns_of(dy);
   require_sum(dy, db, n);
-  if (skips(queue, dy, db)) return;
+  const Kernel kernel(queue, "column sums", dy, db);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->add_columns(dy, db, queue);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
     const T* in = dy.values<T>().data();
@@ -68,7 +69,8 @@ void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, 
   require(stats.shape() == Shape{rows, 2} && stats.dtype() == dgain.dtype(),
           "the statistics of {} rows cannot have the shape {} and the type {}", rows, to_string(stats.shape()),
           name_of(stats.dtype()));
-  if (skips(queue, dy, x, stats, dgain, dshift)) return;
+  const Kernel kernel(queue, "gradients of norms", dy, x, stats, dgain, dshift);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->add_norm_gradients(dy, x, stats, dgain, dshift, queue);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
     const T *dys = dy.values<T>().data(), *xs = x.values<T>().data();
@@ -101,7 +103,8 @@ void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Ten
   require_sum(dy, table, length * n);
   require(ids.count() == rows && ids.dtype() == DType::i32, "{} rows need as many ids of type i32, got {} of type {}", rows,
           ids.count(), name_of(ids.dtype()));
-  if (skips(queue, ids, dy, dy) || table.phantom()) return;  // a row of the table is touched for each row of dy
+  const Kernel kernel(queue, "gradient of embedding", ids, dy, dy);
+  if (kernel.skips() || table.phantom()) return;  // a row of the table is touched for each row of dy
   if (queue.device) return queue.device->add_rows(ids, first, dy, table, queue);
   const std::int32_t* places = ids.values<std::int32_t>().data();
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {

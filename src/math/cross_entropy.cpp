@@ -65,7 +65,8 @@ void check_targets(const Tensor& targets, std::int64_t rows) {
 void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) {
   check_rows(logits, maxima, "maxima");
   require(logits.dim(1) > 0, "rows without logits have no maximum");
-  if (skips(queue, logits, maxima)) return;
+  const Kernel kernel(queue, "maxima of logits", logits, maxima);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->row_maxima(logits, maxima, queue);
   const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
@@ -80,7 +81,8 @@ void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) 
 void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t first, const Tensor& hits, const Queue& queue) {
   check_rows(logits, hits, "hits");
   check_targets(targets, logits.dim(0));
-  if (skips(queue, logits, targets, hits)) return;
+  const Kernel kernel(queue, "logits of targets", targets, hits, hits);
+  if (kernel.skips() || logits.phantom()) return;  // only one logit of each row is read
   if (queue.device) return queue.device->target_logits(logits, targets, first, hits, queue);
   const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
@@ -103,7 +105,8 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
               hits.dtype() == losses.dtype() && losses.dtype() == statistic_of(losses.dtype()),
           "{} losses in {} need as many maxima, sums and hits, and maxima and hits of the same type; got {}, {} and {}",
           rows, name_of(losses.dtype()), maxima.count(), sums.count(), hits.count());
-  if (skips(queue, maxima, sums, hits, targets, losses)) return;
+  const Kernel kernel(queue, "losses", maxima, sums, hits, targets, losses);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->token_losses(maxima, sums, unit, hits, targets, losses, queue);
   const std::int32_t* wanted = targets.values<std::int32_t>().data();
   with_gradient_type(sums.dtype(), [&]<class Sum>(Type<Sum>) {
@@ -127,7 +130,8 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Te
   check_rows(logits, maxima, "maxima");
   check_targets(targets, logits.dim(0));
   require(sums.count() == logits.dim(0), "{} rows of logits need as many sums, got {}", logits.dim(0), sums.count());
-  if (skips(queue, logits, maxima, sums, targets)) return;
+  const Kernel kernel(queue, "gradient of losses", logits, maxima, sums, targets);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->cross_entropy_gradient(logits, maxima, sums, unit, targets, first, scale, queue);
   const std::int64_t columns = logits.dim(1);
   const std::int32_t* wanted = targets.values<std::int32_t>().data();

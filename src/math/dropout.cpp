@@ -62,7 +62,8 @@ void run(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tens
           "the residual must have the shape {} and the type of x", to_string(x.shape()));
   require(!bias || (bias->count() == x.dim(1) && bias->dtype() == x.dtype()),
           "the bias must have one element per column of x {}, and the type of x", to_string(x.shape()));
-  if (skips(queue, x, y, bias, residual)) return;
+  const Kernel kernel(queue, residual ? "bias, dropout and residual" : "dropout", x, y, bias, residual);
+  if (kernel.skips()) return;
   if (queue.device)
     return residual ? queue.device->add_residual(x, bias, dropout, *residual, y, queue)
                     : queue.device->dropout(x, dropout, y, queue);

@@ -71,7 +71,8 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
               y.dtype() == table.dtype(),
           "y {} of {} cannot hold rows of the table {} of {} for {} ids of {}", to_string(y.shape()), name_of(y.dtype()),
           to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
-  if (skips(queue, ids, y, y) || table.phantom()) return;  // a row of the table is touched for each row of y
+  const Kernel kernel(queue, "embedding", ids, y, y);
+  if (kernel.skips() || table.phantom()) return;  // a row of the table is touched for each row of y
   if (queue.device) return queue.device->gather_rows(ids, table, first, y, queue);
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype()), length = table.dim(0);
   const std::int32_t* numbers = ids.values<std::int32_t>().data();
@@ -93,7 +94,8 @@ void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, c
               (tokens.places ? tokens.end() : std::min(tokens.end(), tokens.first_token + y.dim(0))) <= table.dim(0),
           "positions {} to {} cannot be added to y {} of {} from the table {} of {}", tokens.first_token, tokens.end(),
           to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()), name_of(table.dtype()));
-  if (skips(queue, table, y)) return;
+  const Kernel kernel(queue, "positions", table, y);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->add_positions(table, tokens, y, queue);
   const std::int64_t width = y.dim(1);
   visit_floating(y.dtype(), [&]<class T>(Type<T>) {
@@ -116,7 +118,8 @@ void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool ba
               x.count() == x.dim(0) * rotary.units * rotary.heads * rotary.width,
           "x {} does not have rows of {} units of {} heads of even width {}", to_string(x.shape()), rotary.units,
           rotary.heads, rotary.width);
-  if (skips(queue, x)) return;
+  const Kernel kernel(queue, "rotation", x);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->rotate(x, rotary, tokens, back, queue);
   const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;
   const Turns turns(rotary, tokens.end(), back);

@@ -82,7 +82,9 @@ void FastSums::settle(const Tensor& partial, const Tensor& y, const SumSite& sit
   require(partial.count() == y.count() && partial.dtype() == y.dtype(),
           "{}: a partial sum {} {} cannot be converted to {} {}", site.name, name_of(partial.dtype()),
           to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
-  if (partial.storage() == y.storage() || skips(queue, partial, y)) return;
+  if (partial.storage() == y.storage()) return;
+  const Kernel kernel(queue, "copy of sums", partial, y);
+  if (kernel.skips()) return;
   const auto* from = static_cast<const std::byte*>(partial.slice().data);
   auto* to = static_cast<std::byte*>(y.slice().data);
   if (from == to) return;
@@ -118,7 +120,8 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
   require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
           "the sums and maxima of {} rows have a wrong number or type: sums {} {}, maxima {} {}", rows,
           to_string(sums.shape()), name_of(sums.dtype()), to_string(maxima.shape()), name_of(maxima.dtype()));
-  if (skips(queue, logits, maxima, sums)) return;
+  const Kernel kernel(queue, "sums of exponentials", logits, maxima, sums);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->sum_exponentials(logits, maxima, sums, queue);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
     const T* in = logits.values<T>().data();
@@ -138,7 +141,8 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
 void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, const Queue& queue) {
   require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not into {} of {}",
           total.count(), name_of(total.dtype()));
-  if (skips(queue, losses, total)) return;
+  const Kernel kernel(queue, "sum of losses", losses, total);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->add_losses(losses, total, queue);
   visit_floating(losses.dtype(), [&]<class T>(Type<T>) {
     const auto values = losses.values<T>();
@@ -160,7 +164,10 @@ void FastSums::add_squares(std::span<const ScaledSlice> gradients, SquareSum& su
     require(sum.there, "the squares of {} device gradients need a sum in device memory", gradients.size());
     return queue.device->add_squares(gradients, static_cast<double*>(sum.there), queue);
   }
-  for (const ScaledSlice& gradient : gradients) sum.fast += sum_of_squares(gradient, queue);
+  for (const ScaledSlice& gradient : gradients) {
+    const Kernel kernel(queue, "norm of gradients", Kernel::on_bytes(static_cast<double>(gradient.values.bytes())), false);
+    sum.fast += sum_of_squares(gradient, queue);
+  }
 }
 
 double FastSums::root(const SquareSum& sum) const { return std::sqrt(sum.fast); }

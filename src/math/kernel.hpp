@@ -6,7 +6,7 @@
 #include <concepts>
 
 #include "src/base/parallel.hpp"
-#include "src/math/queue.hpp"
+#include "src/math/kernel_timer.hpp"
 
 namespace chorale {
 
@@ -14,20 +14,6 @@ template <class T>
 using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // the type of sums and maxima over T
 
 inline DType statistic_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
-
-inline double bytes_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
-inline double bytes_of(const Tensor* tensor) { return tensor ? bytes_of(*tensor) : 0; }
-inline bool is_phantom(const Tensor& tensor) { return tensor.phantom(); }
-inline bool is_phantom(const Tensor* tensor) { return tensor && tensor->phantom(); }
-
-// Whether a tensor of this call is phantom. Then the kernel has nothing to do, and the bytes of all its tensors are noted.
-// Null pointers are ignored.
-template <class... Tensors>
-bool skips(const Queue& queue, const Tensors&... tensors) {
-  if (!(is_phantom(tensors) || ...)) return false;
-  queue.note(Work::elements, (bytes_of(tensors) + ...));
-  return true;
-}
 
 // The values of an optional tensor; null if there is none.
 template <class T>

@@ -78,7 +78,8 @@ void norm_forward(NormKind kind, const Tensor& x, const Tensor& gain, const Tens
   require(!shift || (shift->count() == gain.count() && shift->dtype() == gain.dtype()),
           "a norm of rows of {} needs as many shifts, of the type of the gains; got {} shifts", gain.count(),
           shift ? shift->count() : 0);
-  if (skips(queue, x, gain, y, stats, shift)) return;
+  const Kernel kernel(queue, "norm", x, gain, y, stats, shift);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->norm_forward(kind, x, gain, shift, epsilon, y, stats, queue);
   const std::int64_t width = x.dim(1);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
@@ -106,7 +107,8 @@ void norm_backward(NormKind kind, const Tensor& dy, const Tensor& x, const Tenso
   require(!added || (added->shape() == x.shape() && added->dtype() == x.dtype()),
           "the tensor added to a gradient {} must have the gradient's type and shape, but has the shape {} or another type",
           to_string(x.shape()), added ? to_string(added->shape()) : "");
-  if (skips(queue, dy, x, gain, stats, dx, added)) return;
+  const Kernel kernel(queue, "gradient of norm", dy, x, gain, stats, dx, added);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->norm_backward(kind, dy, x, gain, stats, added, dx, queue);
   const std::int64_t width = x.dim(1);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {

@@ -101,6 +101,12 @@ double bytes_of(const UpdateRange& range) {
   return static_cast<double>(bytes);
 }
 
+double bytes_of(std::span<const UpdateRange> ranges) {
+  double bytes = 0;
+  for (const UpdateRange& range : ranges) bytes += bytes_of(range);
+  return bytes;
+}
+
 // Checks all ranges; returns false if any is phantom (has no storage), so that there is nothing to do.
 bool checked(std::span<const UpdateRange> ranges, std::size_t moments, const Queue& queue) {
   for (const UpdateRange& range : ranges) check(range, moments);
@@ -163,12 +169,14 @@ void update(const Rule& rule, std::span<const UpdateRange> ranges, const Queue& 
 
 void adamw(const AdamStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
   if (!checked(ranges, AdamRule::moments, queue)) return;
+  const Kernel kernel(queue, "AdamW", Kernel::on_bytes(bytes_of(ranges), Work::update), false);
   if (queue.device) return queue.device->adamw(step, ranges, queue);
   update(AdamRule{step}, ranges, queue);
 }
 
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
   if (!checked(ranges, SgdRule::moments, queue)) return;
+  const Kernel kernel(queue, "SGD", Kernel::on_bytes(bytes_of(ranges), Work::update), false);
   if (queue.device) return queue.device->sgd(step, ranges, queue);
   update(SgdRule{step}, ranges, queue);
 }

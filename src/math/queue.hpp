@@ -10,6 +10,7 @@
 namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
+class KernelTimer;     // src/math/kernel_timer.hpp
 
 // Learns what the kernels would do if their tensors had storage. A kernel on phantom tensors does nothing but note its work.
 // Products and attention are counted in flops, the others in bytes read and written.
@@ -52,6 +53,7 @@ struct Queue {
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
   Meter* meter = nullptr;                 // null: nobody asks for the work of kernels on phantom tensors
   OfHead head = OfHead::no;               // what the next kernels belong to
+  KernelTimer* timer = nullptr;           // null: nobody asks how long kernels take
 
   void note(Work work, double amount) const { note({.work = work, .amount = amount, .bytes = amount}); }
   void note(KernelWork kernel) const {

@@ -149,7 +149,8 @@ Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator&
   const std::int64_t tokens = logits.dim(0), k = rule.chosen;
   const auto table = [&](DType dtype) { return Tensor(memory, {tokens, k}, dtype, Category::activations); };
   Routing routing{table(DType::i32), table(logits.dtype()), table(DType::i32), {}, {}};
-  if (skips(queue, logits, routing.chosen, routing.weights, routing.places)) {
+  const Kernel kernel(queue, "choice of experts", logits, routing.chosen, routing.weights, routing.places);
+  if (kernel.skips()) {
     routing.planned = planned_choices(rule, forced);
     return routing;
   }
@@ -193,7 +194,8 @@ void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing
   const std::int64_t tokens = routing.chosen.dim(0);
   require(leaves.length > 0 && tokens % leaves.tokens == 0, "{} tokens are not samples of {} with leaves of {}", tokens,
           leaves.tokens, leaves.length);
-  if (skips(queue, routing.chosen, routing.places)) {
+  const Kernel kernel(queue, "numbers of rows", routing.chosen, routing.places);
+  if (kernel.skips()) {
     require(rule.sequence > 0 && tokens % rule.sequence == 0 && rule.sequence % leaves.tokens == 0,
             "a plan needs whole sequences of whole leaves, not {} tokens in sequences of {} and leaves of samples of {}",
             tokens, rule.sequence, leaves.tokens);

@@ -26,7 +26,8 @@ void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queu
   require(counts.shape().size() == 2 && counts.dtype() == DType::i64 && parts > 0 && chosen.dim(0) % parts == 0,
           "{} tokens do not divide into the rows of counts {} of {}", chosen.dim(0), to_string(counts.shape()),
           name_of(counts.dtype()));
-  if (skips(queue, chosen, counts)) return;
+  const Kernel kernel(queue, "counts of choices", chosen, counts);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->count_choices(chosen, counts, queue);
   count(chosen.values<std::int32_t>(), counts.dim(1), counts.values<std::int64_t>());
 }
@@ -43,7 +44,8 @@ void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tenso
       "the gradient of {} logits {} needs choices {} and weights of that type; got chosen {}, places {}, dweights {} of {}",
       name_of(logits.dtype()), to_string(logits.shape()), to_string(choices), to_string(chosen.shape()),
       to_string(places.shape()), to_string(dweights.shape()), name_of(dweights.dtype()));
-  if (skips(queue, logits, chosen, places, dweights, dlogits)) return;
+  const Kernel kernel(queue, "gradient of routing", logits, chosen, places, dweights, dlogits);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->routing_gradient(logits, rule, chosen, places, dweights, factor, dlogits, queue);
   const std::int32_t* experts = chosen.values<std::int32_t>().data();
   const std::int32_t* rows = places.values<std::int32_t>().data();

@@ -70,7 +70,8 @@ void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, con
   require(!weights || (weights->shape() == places.shape() && weights->dtype() == statistic_of(x.dtype())),
           "x of {} needs a weight in {} for each of the places {}", name_of(x.dtype()), name_of(statistic_of(x.dtype())),
           to_string(places.shape()));
-  if (skips(queue, x, weights, places, rows)) return;
+  const Kernel kernel(queue, "rows to slots", x, weights, places, rows);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->take_rows(x, weights, places, rows, queue);
   require_within(rows, places);
   const std::int64_t k = places.dim(1), width = x.dim(1), bytes = width * size_of(x.dtype());
@@ -107,7 +108,8 @@ void put_slots(const Tensor& rows, const Tensor& places, const Tensor& slots, co
   require(slots.shape() == Shape{places.dim(0), places.dim(1) * rows.dim(1)} && slots.dtype() == rows.dtype(),
           "rows {} of {} do not fit into the slots {} of {} for the places {}", to_string(rows.shape()),
           name_of(rows.dtype()), to_string(slots.shape()), name_of(slots.dtype()), to_string(places.shape()));
-  if (skips(queue, rows, places, slots)) return;
+  const Kernel kernel(queue, "slots to rows", rows, places, slots);
+  if (kernel.skips()) return;
   if (!queue.device) require_within(rows, places);
   gather_rows(places.view({places.count()}), rows, 0, slots.view({places.count(), rows.dim(1)}), queue);
 }
@@ -120,7 +122,8 @@ void add_slots(const Tensor& slots, const Tensor* weights, const Tensor* added, 
   if (weights) check_weights(*weights, y.dim(0), slots, y.dim(1));
   require(!added || (added->shape() == y.shape() && added->dtype() == y.dtype()),
           "what is added to y must have its type and its shape {}", to_string(y.shape()));
-  if (skips(queue, slots, weights, added, y)) return;
+  const Kernel kernel(queue, "sum of slots", slots, weights, added, y);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->add_slots(slots, weights, added, y, queue);
   const std::int64_t width = y.dim(1), k = slots.dim(1) / width;
   visit_floating(y.dtype(), [&]<class T>(Type<T>) {
@@ -139,7 +142,8 @@ void weight_gradients(const Tensor& dy, const Tensor& slots, const Tensor& dweig
   require(dy.shape().size() == 2 && dy.dtype() == slots.dtype(), "dy {} of {} does not match slots of {}",
           to_string(dy.shape()), name_of(dy.dtype()), name_of(slots.dtype()));
   check_weights(dweights, dy.dim(0), slots, dy.dim(1));
-  if (skips(queue, dy, slots, dweights)) return;
+  const Kernel kernel(queue, "gradient of weights of experts", dy, slots, dweights);
+  if (kernel.skips()) return;
   if (queue.device) return queue.device->weight_gradients(dy, slots, dweights, queue);
   const std::int64_t width = dy.dim(1), k = dweights.dim(1);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {

@@ -27,6 +27,7 @@ class Records(unittest.TestCase):
                        f"{cls.folder}/launches.h5"], MPIRUN=" ".join(launch)),
                 start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
                 start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
+                start([chorale, "bench", "kernels", *tiny, "--steps", "1", "--run-dir", f"{cls.folder}/kernels"]),
                 ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4",
                       "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs"),
                 start([chorale, "train", "--preset", "tiny-moe", "--threads", "1", "--global-batch-size", "4",
@@ -35,7 +36,7 @@ class Records(unittest.TestCase):
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
-                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs", "experts"))]
+                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "kernels", "runs", "experts"))]
         cls.output_of_experts = made[-1].stdout + made[-1].stderr
 
     def groups(self, file):

@@ -11,6 +11,7 @@
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/exact/squares.hpp"
+#include "src/math/kernel_timer.hpp"
 
 namespace chorale {
 namespace exact {
@@ -52,6 +53,17 @@ Operands operands(const Tensor& x, const Tensor& w, bool transposed, const Tenso
   return {{floats(x), k, 1}, {floats(w), transposed ? k : 1, transposed ? 1 : n}, m, n, k};
 }
 
+// A product reads its factors, in f32, and writes its sums.
+KernelWork work_of(const Operands& o) {
+  const auto m = static_cast<double>(o.rows), n = static_cast<double>(o.columns), k = static_cast<double>(o.depth);
+  return {.work = Work::product,
+          .amount = 2 * m * n * k,
+          .bytes = 4 * (m * k + k * n + 2 * m * n),
+          .m = o.rows,
+          .n = o.columns,
+          .k = o.depth};
+}
+
 }  // namespace
 
 DType ExactNumerics::partial_type(DType compute) const { return gradient_type(compute); }
@@ -68,7 +80,9 @@ void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, c
   require(!bias || (bias->count() == operands.columns && bias->dtype() == DType::f32),
           "a bias must have {} elements of type f32, one per column, but its shape is {}", operands.columns,
           bias ? to_string(bias->shape()) : "");
-  if (all_real({&x, &w, bias, &y})) kernels_->product(operands, bias, y, queue);
+  if (!all_real({&x, &w, bias, &y})) return;
+  const Kernel kernel(queue, transposed ? "product, transposed" : "product", work_of(operands), false);
+  kernels_->product(operands, bias, y, queue);
 }
 
 void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
@@ -76,7 +90,9 @@ void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool trans
   const Operands operands = exact::operands(x, w, transposed, y);
   require_sums(y, "y");
   require(block > 0, "blocks must have a positive number of inputs, not {}", block);
-  if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, equal_blocks(operands.depth, block), false, y, site, queue);
+  if (!all_real({&x, &w, &y})) return;
+  const Kernel kernel(queue, "partial product", work_of(operands), false);
+  kernels_->sum_blocks(operands, equal_blocks(operands.depth, block), false, y, site, queue);
 }
 
 void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
@@ -84,7 +100,9 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite
           to_string(y.shape()));
   require_sums(partial, "the partial sum");
   require_values(y, "y");
-  if (all_real({&partial, &y})) kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
+  if (!all_real({&partial, &y})) return;
+  const Kernel kernel(queue, "cast of sums", partial, y);
+  kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
 }
 
 void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
@@ -104,7 +122,9 @@ void ExactNumerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::
   if (!all_real({&x, &dy, &dw})) return;
   std::vector<std::int64_t> blocks;
   std::ranges::copy_if(leaves, std::back_inserter(blocks), [](std::int64_t leaf) { return leaf > 0; });
-  kernels_->sum_blocks({{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens}, blocks, true, dw, site, queue);
+  const Operands operands{{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens};
+  const Kernel kernel(queue, "gradient of weights", work_of(operands), false);
+  kernels_->sum_blocks(operands, blocks, true, dw, site, queue);
 }
 
 void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
@@ -112,7 +132,9 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& sit
           to_string(db.shape()));
   require_values(dy, "dy");
   require_sums(db, "db");
-  if (all_real({&dy, &db})) kernels_->add_columns(dy, db, site, queue);
+  if (!all_real({&dy, &db})) return;
+  const Kernel kernel(queue, "column sums", dy, db);
+  kernels_->add_columns(dy, db, site, queue);
 }
 
 // In an RMS norm the stored mean is 0, so one formula serves both kinds of norm.
@@ -126,7 +148,9 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
   for (const Tensor* values : {&dy, &x, &stats}) require_values(*values, "an input of a norm's gradient");
   require_sums(dgain, "dgain");
   if (dshift) require_sums(*dshift, "dshift");
-  if (all_real({&dy, &x, &stats, &dgain, dshift})) kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
+  if (!all_real({&dy, &x, &stats, &dgain, dshift})) return;
+  const Kernel kernel(queue, "gradients of norms", dy, x, stats, dgain, dshift);
+  kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
 }
 
 void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
@@ -136,7 +160,9 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor
   require(ids.dtype() == DType::i32, "ids are i32, not {}", name_of(ids.dtype()));
   require_values(dy, "dy");
   require_sums(table, "the table");
-  if (all_real({&ids, &dy, &table})) kernels_->add_rows(ids, first, dy, table, site, queue);
+  if (!all_real({&ids, &dy, &table})) return;
+  const Kernel kernel(queue, "gradient of embedding", ids, dy, dy);
+  kernels_->add_rows(ids, first, dy, table, site, queue);
 }
 
 void ExactNumerics::attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
@@ -146,8 +172,9 @@ void ExactNumerics::attention_backward(const AttentionInput& in, const Tensor& d
   require(leaf > 0, "a leaf must have at least one query, not {}", leaf);
   require_values(in.qkv, "qkv");
   if (in.qkv.phantom()) return queue.note(attention::backward_work(in));
-  if (all_real({&in.qkv, &dout, &out, &lse, &dqkv, &dkeys.tensor}))
-    kernels_->attention_backward(in, dout, out, lse, dqkv, dkeys, leaf, site, queue);
+  if (!all_real({&in.qkv, &dout, &out, &lse, &dqkv, &dkeys.tensor})) return;
+  const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), false);
+  kernels_->attention_backward(in, dout, out, lse, dqkv, dkeys, leaf, site, queue);
 }
 
 void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
@@ -158,14 +185,18 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   require_values(logits, "the logits");
   require_values(maxima, "the maxima of the logits");
   require_sums(sums, "the sums of exponentials");
-  if (all_real({&logits, &maxima, &sums})) kernels_->sum_exponentials(logits, maxima, sums, site, queue);
+  if (!all_real({&logits, &maxima, &sums})) return;
+  const Kernel kernel(queue, "sums of exponentials", logits, maxima, sums);
+  kernels_->sum_exponentials(logits, maxima, sums, site, queue);
 }
 
 void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) {
   require(total.count() == 1, "the sum of the losses must have one element, but its shape is {}", to_string(total.shape()));
   require_values(losses, "the losses");
   require_sums(total, "the sum of the losses");
-  if (all_real({&losses, &total})) kernels_->add_losses(losses, total, site, queue);
+  if (!all_real({&losses, &total})) return;
+  const Kernel kernel(queue, "sum of losses", losses, total);
+  kernels_->add_losses(losses, total, site, queue);
 }
 
 double ExactNumerics::unit(const SumSite& site) const { return exact::unit(site); }
@@ -188,6 +219,9 @@ void ExactNumerics::add_squares(std::span<const ScaledSlice> gradients, SquareSu
             name_of(values.dtype));
     if (!values.data) return;
   }
+  double bytes = 0;
+  for (const ScaledSlice& gradient : gradients) bytes += static_cast<double>(gradient.values.bytes());
+  const Kernel kernel(queue, "norm of gradients", Kernel::on_bytes(bytes), false);
   sum.exact = std::min(sum.exact + kernels_->squares(gradients, queue), greatest_square_sum);
 }
 

@@ -1,0 +1,11 @@
+// The bytes per second that a rank reads and writes when it copies. Copies of few bytes stay in a cache and are faster.
+#pragma once
+#include "src/base/clock.hpp"
+
+namespace chorale::bench {
+
+// The fastest of some copies by `threads` threads, with memcpy or past the caches (copy.hpp). A copy touches so many
+// bytes, at most 256 MiB, and reads half of them. Takes some milliseconds.
+double copy_rate(double bytes, int threads, const Clock& clock);
+
+}  // namespace chorale::bench
