@@ -44,14 +44,11 @@ void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int6
         Tile tile;
         multiply<false>(a, b, length, {tile[0], tile_columns});
         a += length * tile_rows, b += length * tile_columns;
-        const auto round = [&](std::int64_t* to, std::int64_t count, const float* from) {  // never beyond the edges
-          rounding.add(to, count, [from](std::int64_t j) { return from[j]; });
-        };
         if (!directly && at.rows == tile_rows && at.columns == tile_columns)
-          round(sums[0], tile_rows * tile_columns, tile[0]);
+          rounding.add_numbers(sums[0], tile_rows * tile_columns, tile[0]);
         else
-          for (std::int64_t i = 0; i < at.rows; ++i)
-            round(directly ? corner + i * operands.columns : sums[i], at.columns, tile[i]);
+          for (std::int64_t i = 0; i < at.rows; ++i)  // never beyond the edges
+            rounding.add_numbers(directly ? corner + i * operands.columns : sums[i], at.columns, tile[i]);
       }
       if (directly) return;
       for (std::int64_t i = 0; i < at.rows; ++i) {

@@ -15,8 +15,7 @@ void HostKernels::add_columns(const Tensor& dy, const Tensor& db, SumSite& site,
   std::int64_t* const sums = db.values<std::int64_t>().data();
   rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
     for (std::int64_t row = 0; row < rows; ++row) {
-      const float* g = from + row * width + first;
-      rounding.add(sums + first, last - first, [=](std::int64_t j) { return g[j]; });
+      rounding.add_numbers(sums + first, last - first, from + row * width + first);
     }
   });
 }
@@ -33,7 +32,7 @@ void HostKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Te
       const float *g = gradient + row * width + first, *v = input + row * width + first;
       const float mean = statistics[2 * row], rstd = statistics[2 * row + 1];
       rounding.add(gains + first, last - first, [=](std::int64_t j) { return g[j] * ((v[j] - mean) * rstd); });
-      if (shifts) rounding.add(shifts + first, last - first, [=](std::int64_t j) { return g[j]; });
+      if (shifts) rounding.add_numbers(shifts + first, last - first, g);
     }
   });
 }
@@ -48,8 +47,7 @@ void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tenso
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t to = id[row] - first_id;
       if (to < 0 || to >= held) continue;
-      const float* g = from + row * width + first;
-      rounding.add(sums + to * width + first, last - first, [=](std::int64_t j) { return g[j]; });
+      rounding.add_numbers(sums + to * width + first, last - first, from + row * width + first);
     }
   });
 }
