@@ -1,6 +1,9 @@
 #include "src/math/activation.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <numbers>
+#include <vector>
 
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
@@ -32,6 +35,37 @@ template <class T>
 void gelu_values(const T* x, T* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(gelu(static_cast<float>(x[i])));
+}
+
+// A bf16 has 65,536 values. Their results come from a table, which takes half the time of computing them: most inputs are a
+// few thousand values, whose entries stay in the L1 cache. The bits are those of the loops for other types.
+template <class Entry, class Function>
+std::vector<Entry> table_of(Function f) {
+  std::vector<Entry> table(1 << 16);
+  for (std::size_t bits = 0; bits < table.size(); ++bits)
+    table[bits] = static_cast<Entry>(f(static_cast<float>(std::bit_cast<bf16>(static_cast<std::uint16_t>(bits)))));
+  return table;
+}
+
+void gelu_values(const bf16* x, bf16* y, std::int64_t count) {
+  static const std::vector<bf16> table = table_of<bf16>([](float value) { return gelu(value); });
+  const bf16* const entries = table.data();
+#pragma GCC unroll 8
+  for (std::int64_t i = 0; i < count; ++i) y[i] = entries[x[i].bits];
+}
+
+void gelu_gradients(const bf16* dy, const bf16* x, bf16* dx, std::int64_t count) {
+  static const std::vector<float> table = table_of<float>([](float value) { return gelu_slope(value); });
+  const float* const entries = table.data();
+  constexpr std::int64_t piece = 256;  // elements at a time, whose slopes stay in the L1 cache
+  float slopes[piece];
+  for (std::int64_t at = 0; at < count; at += piece, dy += piece, x += piece, dx += piece) {
+    const std::int64_t here = std::min(piece, count - at);
+#pragma GCC unroll 8
+    for (std::int64_t i = 0; i < here; ++i) slopes[i] = entries[x[i].bits];
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < here; ++i) dx[i] = static_cast<bf16>(static_cast<float>(dy[i]) * slopes[i]);
+  }
 }
 
 template <class T>

@@ -55,6 +55,33 @@ TEST_CASE("activations: gelu gives the reference's values, with the same bits on
     }
 }
 
+TEST_CASE("activations: gelu of every bf16 is the f32 result, rounded") {
+  Desk desk;
+  const std::int64_t count = 1 << 16;
+  const Tensor x = desk.empty({count}, DType::bf16), wide = desk.empty({count}, DType::f32);
+  const Tensor dy = desk.filled({count}, DType::bf16, 3), wide_dy = desk.filled({count}, DType::f32, 3);
+  const Tensor y = desk.empty({count}, DType::bf16), wide_y = desk.empty({count}, DType::f32);
+  const auto in = x.values<bf16>(), out = y.values<bf16>();
+  for (std::size_t bits = 0; bits < in.size(); ++bits) {
+    in[bits] = std::bit_cast<bf16>(static_cast<std::uint16_t>(bits));
+    wide.values<float>()[bits] = in[bits];
+  }
+  const auto differing = [&] {
+    std::int64_t different = 0;
+    for (std::size_t bits = 0; bits < in.size(); ++bits) {
+      const float got = out[bits], wanted = static_cast<float>(bf16(wide_y.values<float>()[bits]));
+      different += std::isnan(got) ? !std::isnan(wanted) : got != wanted;
+    }
+    return different;
+  };
+  gelu_forward(x, y, {2});
+  gelu_forward(wide, wide_y, {1});
+  CHECK(differing() == 0);
+  gelu_backward(dy, x, y, {2});
+  gelu_backward(wide_dy, wide, wide_y, {1});
+  CHECK(differing() == 0);
+}
+
 TEST_CASE("activations: swiglu gives the reference's values, with the same bits on one thread and two") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t block : odd_sizes) {
