@@ -67,7 +67,8 @@ def environment_for(root):
             "LD_LIBRARY_PATH": ":".join([*sorted(own), *there, *cuda_folders()]),
             "OPAL_PREFIX": prefix, "PMIX_INSTALL_PREFIX": prefix, "OPAL_PKGDATADIR": texts, "OPAL_SYSCONFDIR": settings,
             "OMPI_MCA_mca_base_component_path": plugins, "PMIX_MCA_mca_base_component_path": f"{pmix}/lib/pmix",
-            "PMIX_PKGDATADIR": f"{pmix}/share/pmix", "PMIX_MCA_pcompress_base_silence_warning": "1", "UCX_MODULE_DIR": f"{root}/usr/lib/x86_64-linux-gnu/ucx",
+            "PMIX_PKGDATADIR": f"{pmix}/share/pmix",
+            "PMIX_MCA_pcompress_base_silence_warning": "1", "UCX_MODULE_DIR": f"{root}/usr/lib/x86_64-linux-gnu/ucx",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm_rsh_agent": "true"}
 
 

@@ -74,8 +74,7 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   const std::int64_t last = inside ? parts : 0;
   W total[1] = {};
 #pragma unroll 16
-  for (std::int64_t part = threadIdx.x / warp; part < last; part += strands)
-    total[0] += partials[part * stride + column];
+  for (std::int64_t part = threadIdx.x / warp; part < last; part += strands) total[0] += partials[part * stride + column];
   meet(total, inside, [&](int, W sum) { out[column] += sum; });
 }
 
