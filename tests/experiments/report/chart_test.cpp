@@ -55,7 +55,7 @@ TEST_CASE("every kind of chart can be drawn at every width, and shows its values
   const LineChart line = lines({{"a & b", {{1, 0.25, 0.2, 0.3}, {2, 0.5}}}, {"gray", {{1, 1}}, 9, Line::Kind::other}});
   BarChart bars;
   bars.title = "bars", bars.description = "one", bars.axis.unit = Unit::seconds, bars.parts = {"forward", "backward"};
-  const std::string name = "a name that has no room beside its bar on a phone";
+  const std::string name = "a name without room beside its bar on a phone";
   bars.bars = {{.name = name, .parts = {1, 3}, .low = 3.5, .high = 4.5}};
   CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
   cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value of the cell", 0}}};
