@@ -26,6 +26,7 @@
 #include "experiments/plan/stage_tables.hpp"
 #include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
+#include "experiments/shared_files.hpp"
 #include "experiments/simulated.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
