@@ -192,8 +192,7 @@ class Bench(unittest.TestCase):
     def test_a_table_fits_80_columns_and_says_what_auto_chose(self):
         result = ranks(2, chorale, "bench", "--backend", "shm", "-e", "64M", "-n", "3", "-w", "1")
         tables = [line for line in result.stdout.splitlines() if not line.startswith("#")]
-        self.assertEqual(max(map(len, tables)), len(tables[1]), tables)
-        self.assertLessEqual(len(tables[1]), 80)
+        self.assertLessEqual(max(map(len, tables)), 80, tables)
         self.assertEqual(tables[0], "all_reduce of f32, sum, 2 ranks, shm, out of place")
         self.assertEqual(tables[1].split(), "bytes algorithm time ± algbw busbw predicted ceiling".split())
         self.assertEqual(tables[2].split(), "by auto us % GB/s GB/s us us".split())
