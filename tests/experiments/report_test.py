@@ -412,13 +412,13 @@ class Report(unittest.TestCase):
         with h5py.File(self.runs[0]) as file:
             loss = file["train/loss"][0]
         self.assertIn(f"<title>dp1, step 1: {loss:.5g}</title>", page.html)
-        self.assertRegex(page.html, r"<title>rank 1, backward: [\d.]+ (s|ms|µs)</title>")
+        self.assertRegex(page.html, r"<title>rank 1, backward: [\d.]+ (s|ms|µs|ns)</title>")
         self.assertRegex(page.html, r"<title>stage 1, forward 0: [\d.e-]+ to [\d.e-]+ s</title>")
         self.assertRegex(page.html, r"<title>rank 1, grads: [\d.]+ [KM]iB</title>")
         bench = self.page(self.bench)
         interval = r"\([\d.]+ \S+ to [\d.]+ \S+\)"
-        self.assertRegex(bench.html, rf"<title>shm \S+, vector size 1 KiB: [\d.]+ (µs|ms) {interval}</title>")
-        self.assertRegex(bench.html, r"<title>all_reduce, 1 KiB: shm \S+, [\d.]+ (µs|ms)</title>")
+        self.assertRegex(bench.html, rf"<title>shm \S+, vector size 1 KiB: [\d.]+ (s|ms|µs|ns) {interval}</title>")
+        self.assertRegex(bench.html, r"<title>all_reduce, 1 KiB: shm \S+, [\d.]+ (s|ms|µs|ns)</title>")
 
     def test_a_file_counts_once_whatever_its_names(self):
         os.symlink(os.path.dirname(self.runs[0]), f"{self.folder}/latest")

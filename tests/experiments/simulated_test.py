@@ -47,11 +47,11 @@ class Simulated(InFolder):
         self.assertEqual(len(rows), 6)
         for row in rows:
             if row["algorithm"] == "ring":
-                self.assertAlmostEqual(float(row["time_us"]) / float(row["predicted_us"]), 1, places=3)
+                self.assertAlmostEqual(float(row["seconds"]) / float(row["predicted_seconds"]), 1, places=3)
                 self.assertEqual(int(float(row["bytes_sent"])), 14 * int(row["bytes"]))
         by_size = {}
         for row in rows:
-            by_size.setdefault(row["bytes"], {})[row["algorithm"]] = float(row["time_us"])
+            by_size.setdefault(row["bytes"], {})[row["algorithm"]] = float(row["seconds"])
         for times in by_size.values():
             self.assertLessEqual(times["auto"], times["ring"])
 
