@@ -1,5 +1,5 @@
-"""`chorale report --tensorboard`, read back by protobuf's own library and with a CRC of this file's own: every value of a
-record is in the event files, at its step and its time."""
+"""`chorale report --tensorboard`, read back by the library protobuf and the CRC of checksum.py: every value of a record is
+in the event files, at its step and its time."""
 import calendar
 import glob
 import os
@@ -12,6 +12,7 @@ import h5py
 import numpy
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from checksum import crc32c
 from programs import chorale, ranks, start
 
 tags = {"train/loss": "train/loss", "train/grad_norm": "train/grad_norm", "train/lr": "train/lr",
@@ -38,13 +39,7 @@ def event_type():
     return of_newer_versions(found) if of_newer_versions else message_factory.MessageFactory(pool).GetPrototype(found)
 
 
-def masked_crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    crc ^= 0xFFFFFFFF
+def masked(crc):
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -63,13 +58,13 @@ class TensorBoard(unittest.TestCase):
     def events(self, path):
         with open(path, "rb") as file:
             data = file.read()
-        self.assertEqual(masked_crc32c(b"123456789"), ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)  # the check value of CRC-32C
         at = 0
         while at < len(data):
             length, check = struct.unpack_from("<QI", data, at)
-            self.assertEqual(check, masked_crc32c(data[at:at + 8]))
+            self.assertEqual(check, masked(crc32c(data[at:at + 8])))
             body = data[at + 12:at + 12 + length]
-            self.assertEqual(struct.unpack_from("<I", data, at + 12 + length)[0], masked_crc32c(body))
+            self.assertEqual(struct.unpack_from("<I", data, at + 12 + length)[0], masked(crc32c(body)))
             at += length + 16
             yield event_type().FromString(body)
         self.assertEqual(at, len(data))

@@ -15,6 +15,7 @@ import h5py
 import numpy
 
 from checkpoint_files import read_checkpoint
+from checksum import crc32c
 from programs import chorale, start, tests_run, without_mpi
 from tally import Tally
 
@@ -35,15 +36,6 @@ def shapes():
     for layer in range(layers):
         weights.update({f"block.{layer}.{name}": shape for name, shape in block.items()})
     return {prefix + name: shape for prefix in ("", "moment1/", "moment2/") for name, shape in weights.items()}
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def cuts(length, choose):
