@@ -18,7 +18,7 @@ float normal(const std::uint32_t* bits) {
   return static_cast<float>(2 * sum - 4 * 65535) * 0.5f * (1.7320508f / 65536.0f);
 }
 
-// Calls f(i, bits) for the elements [first, last), which have consecutive places from `place` on.
+// Calls f(i, normal number) for the elements [first, last), which have consecutive places from `place` on.
 template <class F>
 void each_normal(const Random& random, std::int64_t place, std::int64_t first, std::int64_t last, F f) {
   std::uint32_t words[4 * lanes];

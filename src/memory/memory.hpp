@@ -109,7 +109,7 @@ class Ledger {
   std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
   std::int64_t total() const { return total_; }
   std::int64_t total_peak() const { return total_peak_; }
-  // What the category held when the total reached its peak, the first time. These bytes add up to total_peak().
+  // The bytes of the category when the total first reached its peak. Over all categories they add up to total_peak().
   std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
   std::int64_t limit() const { return limit_; }
   std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now

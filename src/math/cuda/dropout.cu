@@ -1,7 +1,7 @@
 // Dropout, alone or with the residual addition, on a device, with the same masks as the host's.
 //
-// Reads x and the residual, writes y. In 16 bits it is bound by Philox, about 100 integer operations for four elements: an
-// H200 reaches 35 % of a copy's rate. Without dropout, add_residual reaches 80 %.
+// Reads x and the residual, writes y. Philox takes about 60 integer operations for four elements. [16384, 768] in bf16
+// reaches 35 % of a copy's rate on an H200; without dropout, add_residual reaches 80 %. So Philox probably sets the time.
 #include "src/math/dropout.hpp"
 
 #include "src/math/cuda/kernels.cuh"
