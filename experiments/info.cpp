@@ -18,6 +18,7 @@
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
+#include "src/math/bf16/engines.hpp"
 #include "src/math/products.hpp"
 #include "src/memory/device_plugin.hpp"
 #include "src/record/h5.hpp"
@@ -39,7 +40,11 @@ Json describe_build() {
 }
 
 Json describe_machine() {
-  Json machine{{"host", host_name()}, {"cpu", cpu_model()}, {"cores", online_cores()}, {"memory_bytes", memory_bytes()}};
+  Json machine{{"host", host_name()},
+               {"cpu", cpu_model()},
+               {"cores", online_cores()},
+               {"memory_bytes", memory_bytes()},
+               {"bf16_attention", attention::bf16_engine_name()}};
   for (const Limit& limit : limits()) machine[limit.name] = limit.value;
   return machine;
 }

@@ -4,6 +4,7 @@
 
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
+#include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel_timer.hpp"
 #include "src/math/reference/attention.hpp"
@@ -11,32 +12,8 @@
 namespace chorale {
 namespace attention {
 
-namespace {
-
-// Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a
-// perfect card shuffle.
-void transpose_block(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  float block[2][lanes][lanes];
-  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(from + i * from_row, lanes, block[0][i]);
-  for (int round = 0; round < 4; ++round)
-    for (std::int64_t i = 0; i < lanes / 2; ++i) {
-      const float *a = block[round % 2][i], *b = block[round % 2][i + lanes / 2];
-      float* both = block[1 - round % 2][2 * i];  // rows 2i and 2i + 1
-#pragma GCC unroll 1                              // if this loop is unrolled, GCC does not vectorize it
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        both[2 * l] = a[l];
-        both[2 * l + 1] = b[l];
-      }
-    }
-  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(block[0][i], lanes, to + i * to_row);
-}
-
-}  // namespace
-
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to) {
-  for (std::int64_t first = 0; first < count; first += side, from += side * row, to += side * row)
-    for (std::int64_t i = 0; i < row; i += lanes)
-      for (std::int64_t r = 0; r < side; r += lanes) transpose_block(from + r * row + i, row, to + i * side + r, side);
+  for (std::int64_t first = 0; first < count; first += side) transpose(from + first * row, side, row, to + first * row);
 }
 
 void Drops::factors(std::uint64_t first, float (&factor)[side]) const {
@@ -188,30 +165,14 @@ void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor
   const Kernel kernel(queue, "attention", attention::work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
+  if (const auto* kernels = attention::bf16_kernels(); kernels && in.qkv.dtype() == DType::bf16)
+    return attention::forward_in_bf16(*kernels, in, out, lse, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
-    S* const to = out.values<S>().data();
-    if constexpr (std::is_same_v<T, double>) {
-      reference::attention_forward(in, to, lse ? lse.values<double>().data() : nullptr);
-    } else {
-      using namespace attention;
-      struct State {
-        KeyTiles keys;
-        QueryTile queries;
-      };
-      float* const logs = lse ? lse.values<float>().data() : nullptr;
-      const T* const keys = in.keys.tensor.values<T>().data();
-      const std::int64_t width = in.shape.width;
-      const Drops drops(in.dropout, in.shape);
-      for_each_group(
-          in, queue,
-          [&] {
-            return State{KeyTiles(in.keys.count, width), QueryTile(width)};
-          },
-          [&](std::int64_t sample, std::int64_t group, State& state) {
-            state.keys.load(keys + first_key(in.keys, sample, group), in.keys.row, in.keys.count, width);
-            attend_group<T>(in, sample, group, state.keys, drops, state.queries, to, logs);
-          });
-    }
+    if constexpr (std::is_same_v<T, double>)
+      reference::attention_forward(in, out.values<double>().data(), lse ? lse.values<double>().data() : nullptr);
+    else
+      attention::forward<T, S, attention::KeyTiles>(in, out, lse, queue,
+                                                    [&] { return attention::QueryTile(in.shape.width); });
   });
 }
 

@@ -1,4 +1,5 @@
 #include "src/math/attention_gradients.hpp"
+#include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel_timer.hpp"
 #include "src/math/reference/attention.hpp"
@@ -31,7 +32,7 @@ float dot(const float* a, const float* b, std::int64_t row) {
 
 // Queries of a tile ascend, and so do the first and the last key that they see.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
-                   const std::uint64_t* dropped, const KeyGradients& sums) {
+                   const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;
   const auto sight = [&](std::int64_t r) {  // of row r of the tile, from first_key on; [0, 0) for padding
     if (r >= rows) return Sight{};
@@ -53,7 +54,8 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
                          {ds, side});
     for (std::int64_t i = 0; i < tile::rows; ++i) {
       const auto [first, last] = sight(r + i);
-      if (drops.any() && first < last) drops.factors(dropped[query + i] + static_cast<std::uint64_t>(first_key), factor);
+      if (drops.any() && first < last)
+        drops.factors(g.dropped[static_cast<std::size_t>(query + i)] + static_cast<std::uint64_t>(first_key), factor);
       differentiate(g.lse.data()[query + i], g.both.data()[query + i], static_cast<int>(first), static_cast<int>(last),
                     columns, factor, p + i * side, ds + i * side);
     }
@@ -66,53 +68,6 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
     tile::product<true>(row, depth, {g.ds.data() + cell, 1, side}, {g.q.data() + queries, row}, {sums.dk + k * row, row});
   }
 }
-
-namespace {
-
-// One chain over all queries and query heads of the group.
-struct FloatSums {
-  FloatSums(std::int64_t queries, std::int64_t keys, std::int64_t row)
-      : length(queries), row(row), dk(up_to(keys, side) * row), dv(up_to(keys, side) * row) {}
-  std::int64_t leaf() const { return length; }
-  KeyGradients begin(std::int64_t key) { return {dk.data() + key * row, dv.data() + key * row}; }
-  void end(std::int64_t) {}
-  std::int64_t length, row;
-  Floats dk, dv;
-};
-
-template <class T, class S>
-void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
-              const KeyRows& dkeys, const Queue& queue) {
-  struct State {
-    Gradients gradients;
-    FloatSums sums;
-  };
-  const std::int64_t queries = in.dropout.tokens.tokens, keys = in.keys.count, width = in.shape.width;
-  const std::int64_t row = up_to(width, lanes);
-  const Drops drops(in.dropout, in.shape);
-  S* const to = dkeys.tensor.values<S>().data();
-  for_each_group(
-      in, queue,
-      [&] {
-        return State{Gradients(queries, keys, width), FloatSums(queries, keys, row)};
-      },
-      [&](std::int64_t sample, std::int64_t group, State& state) {
-        S* const key = to + first_key(dkeys, sample, group);
-        float *dk = state.sums.dk.data(), *dv = state.sums.dv.data();
-        if (in.continues) {
-          widen(key, dkeys.row, keys, width, 1, dk);
-          widen(key + width, dkeys.row, keys, width, 1, dv);
-        } else {
-          std::fill_n(dk, keys * row, 0.0f);
-          std::fill_n(dv, keys * row, 0.0f);
-        }
-        group_backward<T, S>(in, dout, out, lse, sample, group, drops, state.gradients, dqkv, state.sums);
-        narrow(dk, 1, keys, width, key, dkeys.row);
-        narrow(dv, 1, keys, width, key + width, dkeys.row);
-      });
-}
-
-}  // namespace
 
 void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
            const KeyRows& dkeys, DType sums) {
@@ -138,12 +93,16 @@ void attention_backward(const AttentionInput& in, const Tensor& dout, const Tens
   const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
+  if (const auto* kernels = attention::bf16_kernels(); kernels && in.qkv.dtype() == DType::bf16)
+    return attention::backward_in_bf16(*kernels, in, dout, out, lse, dqkv, dkeys, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if constexpr (std::is_same_v<T, double>)
       reference::attention_backward(in, dout.values<double>().data(), out.values<double>().data(),
                                     lse.values<double>().data(), dqkv.values<double>().data(), dkeys);
     else
-      attention::backward<T, S>(in, dout, out, lse, dqkv, dkeys, queue);
+      attention::backward<T, S>(in, dout, out, lse, dqkv, dkeys, queue, [&] {
+        return attention::Gradients(in.dropout.tokens.tokens, in.keys.count, in.shape.width);
+      });
   });
 }
 

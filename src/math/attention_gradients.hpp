@@ -22,21 +22,20 @@ struct KeyGradients {
   float *dk, *dv;  // rows of the padded width
 };
 
-// The matrices of one group, [tokens, width] with padding unless noted.
-struct Gradients {
-  Gradients(std::int64_t queries, std::int64_t key_count, std::int64_t width)
+float dot(const float* a, const float* b, std::int64_t row);
+
+// The sizes of one group, and the numbers of each query of a head.
+struct GroupRows {
+  GroupRows(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : queries(queries),
         key_count(key_count),
         width(width),
         row(up_to(width, lanes)),
-        keys(key_count, width),
-        turned_values(up_to(key_count, side) * row),
-        q((queries + tile::rows) * row),
-        dout(q),
-        dq(q),
-        lse(queries + tile::rows),
+        scale(1 / std::sqrt(static_cast<float>(width))),
+        lse(up_to(queries, side)),
         both(lse),
-        sight(static_cast<std::size_t>(queries)) {}
+        sight(static_cast<std::size_t>(queries)),
+        dropped(static_cast<std::size_t>(up_to(queries, side))) {}
 
   // Whether one of the queries first … end − 1 sees one of the 64 keys from `key` on.
   bool meet(std::int64_t first, std::int64_t end, std::int64_t key) const {
@@ -44,53 +43,80 @@ struct Gradients {
   }
 
   std::int64_t queries, key_count, width, row;
+  float scale;                         // of scores
+  Floats lse, both;                    // `both` holds Σ do·o
+  std::vector<Sight> sight;            // for queries of a tile, both ends ascend
+  std::vector<std::uint64_t> dropped;  // the dropout index for key 0
+};
+
+// The matrices of one group in f32, [tokens, width] with padding unless noted. Q is scaled.
+struct Gradients : GroupRows {
+  Gradients(std::int64_t queries, std::int64_t key_count, std::int64_t width)
+      : GroupRows(queries, key_count, width),
+        keys(key_count, width),
+        turned_values(up_to(key_count, side) * row),
+        q((queries + tile::rows) * row),
+        dout(q),
+        dq(q) {}
+
+  template <class T>
+  void load_keys(const T* key, std::int64_t stride) {
+    keys.load(key, stride, key_count, width);
+    transpose_tiles(keys.values.data(), key_count, row, turned_values.data());
+  }
+  template <class T, class S>
+  void load_head(const T* query, std::int64_t stride, const T* gradient, const S* out, std::int64_t outs) {
+    widen(query, stride, queries, width, scale, q.data());
+    widen(gradient, outs, queries, width, 1, dout.data());
+    widen(out, outs, queries, width, 1, dq.data());  // until it is cleared for dQ
+    for (std::int64_t t = 0; t < queries; ++t) both.data()[t] = dot(dout.data() + t * row, dq.data() + t * row, row);
+  }
+  void clear_dq() { std::fill_n(dq.data(), queries * row, 0.0f); }
+  template <class S>
+  void load_dq(const S* from, std::int64_t stride) {
+    widen(from, stride, queries, width, 1 / scale, dq.data());
+  }
+  template <class S>
+  void store_dq(S* to, std::int64_t stride) {
+    narrow(dq.data(), scale, queries, width, to, stride);
+  }
+
   KeyTiles keys;
   Floats turned_values;  // tiles of Vᵀ, [width, 64]
   Floats q, dout, dq;
-  Floats lse, both;                        // one number per query; `both` holds Σ do·o
-  std::vector<Sight> sight;                // one per query
   Floats p{side * side}, ds{side * side};  // one tile, [query, key]
 };
 
-// Adds the contributions of one tile to dQ and `sums`: `rows` queries from first_query, 64 keys from first_key. `dropped[i]`
-// is the dropout index of query i for key 0.
+// Adds the contributions of one tile to dQ and `sums`: `rows` queries from first_query, 64 keys from first_key.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
-                   const std::uint64_t* dropped, const KeyGradients& sums);
+                   const KeyGradients& sums);
 
-float dot(const float* a, const float* b, std::int64_t row);
-
-// T is the type of the inputs, S that of the results.
-template <class T, class S, class KeySums>
+// T is the type of the inputs, S that of the results. Group: Gradients, or those of another type of products.
+template <class T, class S, class Group, class KeySums>
 void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, std::int64_t sample,
-                    std::int64_t group, const Drops& drops, Gradients& g, const Tensor& dqkv, KeySums& sums) {
+                    std::int64_t group, const Drops& drops, Group& g, const Tensor& dqkv, KeySums& sums) {
   const AttentionShape& shape = in.shape;
   const Tokens& tokens = in.dropout.tokens;
   const std::int64_t width = g.width, start = sample * tokens.tokens, outs = shape.heads() * width;
-  const float scale = 1 / std::sqrt(static_cast<float>(width));
   const T* const qkv = in.qkv.values<T>().data();
   S* const to = dqkv.values<S>().data();
-  g.keys.load(in.keys.tensor.values<T>().data() + first_key(in.keys, sample, group), in.keys.row, g.key_count, width);
-  transpose_tiles(g.keys.values.data(), g.key_count, g.row, g.turned_values.data());
-  std::vector<std::uint64_t> dropped(static_cast<std::size_t>(g.queries));
+  g.load_keys(in.keys.tensor.values<T>().data() + first_key(in.keys, sample, group), in.keys.row);
   for (std::int64_t t = 0; t < g.queries; ++t) g.sight[static_cast<std::size_t>(t)] = sight_of(start + t, tokens, in.keys);
   for (std::int64_t query = 0; query < shape.queries; ++query) {
     const std::int64_t head = group * shape.queries + query, place = (start * shape.heads() + head) * width;
-    widen(qkv + first_query(shape, start, head), shape.columns(), g.queries, width, scale, g.q.data());
-    widen(dout.values<T>().data() + place, outs, g.queries, width, 1, g.dout.data());
-    // g.dq first holds `out`, for the sums Σ do·o. Then it is cleared for dQ.
-    widen(out.values<S>().data() + place, outs, g.queries, width, 1, g.dq.data());
+    g.load_head(qkv + first_query(shape, start, head), shape.columns(), dout.values<T>().data() + place,
+                out.values<S>().data() + place, outs);
     for (std::int64_t t = 0; t < g.queries; ++t) {
-      g.both.data()[t] = dot(g.dout.data() + t * g.row, g.dq.data() + t * g.row, g.row);
       g.lse.data()[t] = lse.values<float>()[static_cast<std::size_t>((start + t) * shape.heads() + head)];
       if (drops.any())
-        dropped[static_cast<std::size_t>(t)] =
+        g.dropped[static_cast<std::size_t>(t)] =
             drops.index(start + t, head) + static_cast<std::uint64_t>(in.keys.first_token);
     }
     S* const queries = to + first_query(shape, start, head);
     if (in.continues)
-      widen(queries, shape.columns(), g.queries, width, 1 / scale, g.dq.data());
+      g.load_dq(queries, shape.columns());
     else
-      std::fill_n(g.dq.data(), g.queries * g.row, 0.0f);
+      g.clear_dq();
     for (std::int64_t key = 0; key < g.key_count; key += side)
       for (std::int64_t leaf = 0; leaf < g.queries; leaf += sums.leaf()) {
         const std::int64_t end = std::min(leaf + sums.leaf(), g.queries);
@@ -98,11 +124,49 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
         const KeyGradients here = sums.begin(key);
         for (std::int64_t first = leaf; first < end; first += side)
           if (const std::int64_t rows = std::min(side, end - first); g.meet(first, first + rows, key))
-            tile_backward(g, first, rows, key, drops, dropped.data(), here);
+            tile_backward(g, first, rows, key, drops, here);
         sums.end(key);
       }
-    narrow(g.dq.data(), scale, g.queries, width, queries, shape.columns());
+    g.store_dq(queries, shape.columns());
   }
+}
+
+// One chain over all queries and query heads of the group.
+struct FloatSums {
+  FloatSums(std::int64_t queries, std::int64_t keys, std::int64_t row)
+      : length(queries), row(row), dk(up_to(keys, side) * row), dv(up_to(keys, side) * row) {}
+  std::int64_t leaf() const { return length; }
+  KeyGradients begin(std::int64_t key) { return {dk.data() + key * row, dv.data() + key * row}; }
+  void end(std::int64_t) {}
+  std::int64_t length, row;
+  Floats dk, dv;
+};
+
+// All gradients in floats. make_group() makes the matrices of a group, one for each thread.
+template <class T, class S, class Make>
+void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
+              const KeyRows& dkeys, const Queue& queue, Make&& make_group) {
+  const std::int64_t queries = in.dropout.tokens.tokens, keys = in.keys.count, width = in.shape.width;
+  const std::int64_t row = up_to(width, lanes);
+  const Drops drops(in.dropout, in.shape);
+  S* const to = dkeys.tensor.values<S>().data();
+  for_each_group(
+      in, queue, [&] { return std::pair(make_group(), FloatSums(queries, keys, row)); },
+      [&](std::int64_t sample, std::int64_t group, auto& state) {
+        auto& [gradients, sums] = state;
+        S* const key = to + first_key(dkeys, sample, group);
+        float *dk = sums.dk.data(), *dv = sums.dv.data();
+        if (in.continues) {
+          widen(key, dkeys.row, keys, width, 1, dk);
+          widen(key + width, dkeys.row, keys, width, 1, dv);
+        } else {
+          std::fill_n(dk, keys * row, 0.0f);
+          std::fill_n(dv, keys * row, 0.0f);
+        }
+        group_backward<T, S>(in, dout, out, lse, sample, group, drops, gradients, dqkv, sums);
+        narrow(dk, 1, keys, width, key, dkeys.row);
+        narrow(dv, 1, keys, width, key + width, dkeys.row);
+      });
 }
 
 }  // namespace chorale::attention

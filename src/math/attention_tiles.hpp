@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "src/base/parallel.hpp"
@@ -30,19 +31,21 @@ float across(float (&lane)[lanes], Combine&& combine) {
   return lane[0];
 }
 
-// A zeroed array of floats, aligned to cache lines.
-class Floats {
+// A zeroed array of numbers of four bytes, aligned to cache lines.
+template <class Word>
+class Lines {
  public:
-  explicit Floats(std::int64_t count) : lines_(static_cast<std::size_t>(up_to(count, lanes) / lanes)) {}
-  float* data() { return lines_.data()->values; }
-  const float* data() const { return lines_.data()->values; }
+  explicit Lines(std::int64_t count) : lines_(static_cast<std::size_t>(up_to(count, lanes) / lanes)) {}
+  Word* data() { return lines_.data()->values; }
+  const Word* data() const { return lines_.data()->values; }
 
  private:
   struct alignas(64) Line {
-    float values[lanes] = {};
+    Word values[lanes] = {};
   };
   std::vector<Line> lines_;
 };
+using Floats = Lines<float>;
 
 // widen copies `count` vectors, `stride` elements apart, into the rows of a matrix of floats; narrow copies rows back.
 template <class T>
@@ -56,6 +59,32 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
   const std::int64_t row = up_to(width, lanes);
   for (std::int64_t r = 0; r < count; ++r)
     for (std::int64_t i = 0; i < width; ++i) to[r * stride + i] = static_cast<T>(scale * from[r * row + i]);
+}
+
+// Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a
+// perfect card shuffle.
+template <class Word>
+void transpose_block(const Word* from, std::int64_t from_row, Word* to, std::int64_t to_row) {
+  Word block[2][lanes][lanes];
+  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(from + i * from_row, lanes, block[0][i]);
+  for (int round = 0; round < 4; ++round)
+    for (std::int64_t i = 0; i < lanes / 2; ++i) {
+      const Word *a = block[round % 2][i], *b = block[round % 2][i + lanes / 2];
+      Word* both = block[1 - round % 2][2 * i];  // rows 2i and 2i + 1
+#pragma GCC unroll 1                             // if this loop is unrolled, GCC does not vectorize it
+      for (std::int64_t l = 0; l < lanes; ++l) {
+        both[2 * l] = a[l];
+        both[2 * l + 1] = b[l];
+      }
+    }
+  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(block[0][i], lanes, to + i * to_row);
+}
+
+// Transposes a matrix [rows, columns] of whole blocks.
+template <class Word>
+void transpose(const Word* from, std::int64_t rows, std::int64_t columns, Word* to) {
+  for (std::int64_t i = 0; i < columns; i += lanes)
+    for (std::int64_t r = 0; r < rows; r += lanes) transpose_block(from + r * columns + i, columns, to + i * rows + r, rows);
 }
 
 // Transposes each tile of 64 rows into a matrix [row, 64].
@@ -102,13 +131,22 @@ class Drops {
   const AttentionShape& shape_;
 };
 
-// A tile of query rows, with each row's sums over the keys so far. The sums are relative to the highest score so far.
-struct QueryTile {
-  explicit QueryTile(std::int64_t width) : q(side * up_to(width, lanes)), out(side * up_to(width, lanes)) {}
-  Floats q, out;
+// Each row of a tile of queries, with its sums over the keys so far. The sums are relative to the highest score so far.
+struct QueryRows {
+  explicit QueryRows(std::int64_t width) : out(side * up_to(width, lanes)) {}
+  Floats out;
   float highest[side], sum[side];
   std::int64_t first[side], last[side];  // the keys that the row sees; both 0 for a padding row
   std::uint64_t dropped[side];           // Drops::index of the row, for the first key of the call
+};
+
+struct QueryTile : QueryRows {
+  explicit QueryTile(std::int64_t width) : QueryRows(width), q(side * up_to(width, lanes)) {}
+  template <class T>
+  void load(std::int64_t r, const T* query, std::int64_t width) {
+    widen(query, 0, 1, width, 1 / std::sqrt(static_cast<float>(width)), q.data() + r * up_to(width, lanes));
+  }
+  Floats q;
 };
 
 struct KeyTiles {
@@ -128,13 +166,12 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
 
 // Attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n / tokens,
 // so a few tokens of many heads also fill a tile. The pointer lse may be null unless the call continues.
-template <class T, class S>
-void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t group, const KeyTiles& keys,
-                  const Drops& drops, QueryTile& queries, S* out, float* lse) {
+template <class T, class S, class Keys, class Queries>
+void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t group, const Keys& keys, const Drops& drops,
+                  Queries& queries, S* out, float* lse) {
   const AttentionShape& shape = in.shape;
   const Tokens& tokens = in.dropout.tokens;
   const std::int64_t width = shape.width, padded = up_to(width, lanes), all = shape.queries * tokens.tokens;
-  const float scale = 1 / std::sqrt(static_cast<float>(width));
   const T* const qkv = in.qkv.values<T>().data();
   for (std::int64_t first = 0; first < all; first += side) {
     const auto each = [&](auto&& f) {  // f(row of the tile, row of the tensors, head)
@@ -147,7 +184,7 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
     std::fill_n(queries.sum, side, 0.0f);
     std::fill_n(queries.out.data(), side * padded, 0.0f);
     each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
-      widen(qkv + first_query(shape, row, head), 0, 1, width, scale, queries.q.data() + r * padded);
+      queries.load(r, qkv + first_query(shape, row, head), width);
       const Sight sight = sight_of(row, tokens, in.keys);
       queries.first[r] = sight.first, queries.last[r] = sight.last;
       queries.dropped[r] = drops.any() ? drops.index(row, head) + static_cast<std::uint64_t>(in.keys.first_token) : 0;
@@ -174,6 +211,22 @@ void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, B
     auto state = make();
     for (std::int64_t pair = first; pair < last; ++pair) body(pair / groups, pair % groups, state);
   });
+}
+
+// The whole forward pass. make_queries() makes the tile of queries, and Keys(count, width) the keys of a group, of a thread.
+template <class T, class S, class Keys, class Make>
+void forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue, Make&& make_queries) {
+  const T* const keys = in.keys.tensor.values<T>().data();
+  const std::int64_t width = in.shape.width;
+  const Drops drops(in.dropout, in.shape);
+  for_each_group(
+      in, queue, [&] { return std::pair(Keys(in.keys.count, width), make_queries()); },
+      [&](std::int64_t sample, std::int64_t group, auto& state) {
+        auto& [tiles, queries] = state;
+        tiles.load(keys + first_key(in.keys, sample, group), in.keys.row, in.keys.count, width);
+        attend_group<T>(in, sample, group, tiles, drops, queries, out.values<S>().data(),
+                        lse ? lse.values<float>().data() : nullptr);
+      });
 }
 
 }  // namespace chorale::attention

@@ -5,6 +5,7 @@
 //
 //              greatest error   where
 //   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from there to −87.34, infinity above 88.72
+//   exp2       2.02 ulp         from −126 to 127; below, 2^−126
 //   tanh       2.58 ulp         everywhere; sign of zero kept
 //   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
 //   log        0.79 ulp         everywhere, subnormals too; log 0 = −infinity, NaN for negative numbers
@@ -55,6 +56,18 @@ struct Exponential {
   // become subnormal.
   const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
   return (1.0f + tail) * parts::power_of_two(half) * parts::power_of_two(n - half);
+}
+
+// 2^x in half the instructions of exp, for softmax: x = n + r with |r| ≤ 1/2, and n is added to the exponent of 2^r.
+[[gnu::always_inline]] constexpr float exp2(float x) {
+  constexpr float shift = 0x1.8p23f;  // rounds as above
+  const float within = parts::at_least(x, -126.0f), shifted = within + shift, r = within - (shifted - shift);
+  float p = __builtin_fmaf(r, 0x1.5bba14p-10f, 0x1.3cea88p-7f);  // minimax: 9e-8
+  p = __builtin_fmaf(p, r, 0x1.c6b752p-5f);
+  p = __builtin_fmaf(p, r, 0x1.ebf9bcp-3f);
+  p = __builtin_fmaf(p, r, 0x1.62e42ap-1f);
+  p = __builtin_fmaf(p, r, 1.0f);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
 // With e = e^2|x| − 1, which is accurate near 0: tanh |x| = e/(e + 2).

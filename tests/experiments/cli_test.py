@@ -136,6 +136,7 @@ class CommandLine(unittest.TestCase):
             self.assertTrue(backend["detail"] if backend["available"] else backend["why_not"], backend)
         self.assertEqual(len(info["ranks"]), 1)
         self.assertGreater(info["machine"]["memory_bytes"], 1 << 20)
+        self.assertIn(info["machine"]["bf16_attention"], ["amx", "avx512_bf16", "f32"])
         self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
 
     def test_info_draws_who_sits_where_on_hosts_given_or_real(self):

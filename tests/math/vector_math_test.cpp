@@ -33,6 +33,7 @@ void loop(const float* x, float* y, std::size_t count) {
 
 const Function functions[] = {
     {"exp", one<math::exp>, [](double x) { return std::exp(x); }, -infinity, infinity, 1.04, loop<math::exp>},
+    {"exp2", one<math::exp2>, [](double x) { return std::exp2(x); }, -126.0f, 127.0f, 2.02, loop<math::exp2>},
     {"tanh", one<math::tanh>, [](double x) { return std::tanh(x); }, -infinity, infinity, 2.58, loop<math::tanh>},
     {"sigmoid", one<math::sigmoid>, [](double x) { return 1 / (1 + std::exp(-x)); }, -87.0f, infinity, 2.44,
      loop<math::sigmoid>},
@@ -93,6 +94,9 @@ TEST_CASE("vector functions have the right values at infinity, at zero, at NaN a
   CHECK(math::exp(88.72f) < infinity);
   CHECK(math::exp(88.73f) == infinity);
   CHECK(math::exp(infinity) == infinity);
+  CHECK(math::exp2(-infinity) == 0x1p-126f);
+  CHECK(math::exp2(-3.0f) == 0.125f);
+  CHECK(math::exp2(127.0f) == 0x1p127f);
   CHECK(math::tanh(-infinity) == -1);
   CHECK(math::tanh(infinity) == 1);
   CHECK(std::signbit(math::tanh(-0.0f)));

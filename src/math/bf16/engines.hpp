@@ -1,0 +1,24 @@
+// Which engine multiplies attention's bf16 tiles on this processor. The choice is made at run time, because one build may
+// run on many machines.
+//
+//   engine         where                                     products, of f32's multiply-adds
+//   amx            Intel since Sapphire Rapids, Linux 5.16   16 times
+//   avx512_bf16    Intel since Cooper Lake, AMD since Zen 4   2 times
+#pragma once
+#include <vector>
+
+#include "src/math/bf16/groups.hpp"
+
+namespace chorale::attention {
+
+std::vector<Bf16Kernels> bf16_engines();  // those that this machine can run, the fastest first
+const Bf16Kernels* bf16_kernels();        // the fastest, or null: then attention multiplies in f32
+std::string bf16_engine_name();           // its name, or "f32"
+
+// Attention of bf16 tensors by one engine; the arguments are checked.
+void forward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& out, const Tensor& lse,
+                     const Queue& queue);
+void backward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& dout, const Tensor& out,
+                      const Tensor& lse, const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue);
+
+}  // namespace chorale::attention

@@ -1,0 +1,33 @@
+// The inner products of attention in bf16: c = a·b or c += a·b, with c in f32. The numbers of a and b come as words of 32
+// bits. A word holds two bf16 that are neighbors along the summed dimension, the first one in its lower half:
+//
+//   a [rows, depth]       word (i, k):  a[i][2k], a[i][2k + 1]       two numbers of a row
+//   b [depth, columns]    word (k, j):  b[2k][j], b[2k + 1][j]       two rows, interleaved
+//
+// Rows and columns are multiples of 16, and the depth is a multiple of 8 words. Rows in memory may be longer.
+//
+// An engine is a struct of static functions for one kind of processor (vectors.hpp, tiles.hpp). Besides product, it has
+// the roundings of f32 matrices [rows, columns] to such words, to nearest even:
+//
+//   product<adds>(rows, columns, depth, a, b, c)
+//   round_rows(from, rows, columns, to)     to the words of a left operand
+//   round_pairs(from, rows, columns, to)    to those of a right operand
+//   Session                                 while products run, an object of this type lives
+//
+// Engines take denormal numbers as zero, and add the products of an element in different orders.
+#pragma once
+#include <cstdint>
+
+namespace chorale::bf16_products {
+
+using Word = std::uint32_t;
+
+// A matrix: its first element, and the elements from row to row.
+template <class T>
+struct Matrix {
+  T* at;
+  std::int64_t row;
+};
+using Words = Matrix<const Word>;
+
+}  // namespace chorale::bf16_products

@@ -1,0 +1,93 @@
+// The engine of processors with AMX (Intel since Sapphire Rapids), whose matrix unit has eight tile registers of 16 rows of
+// 64 bytes. One instruction adds a product of 16 × 16 × 16 words. The products of this file:
+//
+//                       b, tile 5
+//                  ┌────┬────┬────┬────┐      four tiles of c, side by side, stay in registers while k runs;
+//   a, tile 4   →  │ 0  │ 1  │ 2  │ 3  │      each step of k loads one tile of a and four of b
+//                  └────┴────┴────┴────┘
+//
+// If the depth is not a multiple of 16 words, the last step has 8 words. It uses smaller tiles: 6 for a and 7 for b.
+//
+// Machine gives access to the registers: those of the processor (amx.hpp), or arrays that tests look into. Per instruction,
+// an element's products of even and of odd k are two chains that begin with 0. Their sum is added to c.
+#pragma once
+#include <cstring>
+
+#include "src/math/bf16/products.hpp"
+#include "src/math/bf16/vectors.hpp"
+
+namespace chorale::bf16_products {
+
+// The operand of ldtilecfg. The order of fields is the processor's.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 32, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 8};
+};
+static_assert(sizeof(TileShapes) == 64);
+
+template <class Machine, class Rounding>
+struct Tiles : Rounding {
+  // oneDNN also uses the tiles, with other shapes, and loads these before it does. So each of our calls does the same.
+  struct Session {
+    Session() { Machine::configure(TileShapes{}); }
+    ~Session() { Machine::release(); }
+    Session(const Session&) = delete;
+  };
+
+  template <bool adds>
+  [[gnu::always_inline]] static void product(std::int64_t rows, std::int64_t columns, std::int64_t depth, Words a, Words b,
+                                             Matrix<float> c) {
+    for (std::int64_t i = 0; i < rows; i += 16) {
+      const Words left{a.at + i * a.row, a.row};
+      std::int64_t j = 0;
+      const auto strip = [&]<int count>(Count<count>) __attribute__((always_inline)) {
+        multiply<count, adds>(depth, left, {b.at + j, b.row}, {c.at + i * c.row + j, c.row});
+        j += 16 * count;
+      };
+      while (j + 64 <= columns) strip(Count<4>{});
+      if (j + 32 <= columns) strip(Count<2>{});
+      if (j < columns) strip(Count<1>{});
+    }
+  }
+
+ private:
+  template <int count>
+  struct Count {};
+
+  template <int count, bool adds>
+  [[gnu::always_inline]] static void multiply(std::int64_t depth, Words a, Words b, Matrix<float> c) {
+    each<count>([&]<int t>() __attribute__((always_inline)) {
+      if constexpr (adds)
+        Machine::template load<t>(c.at + t * 16, c.row * 4);
+      else
+        Machine::template zero<t>();
+    });
+    std::int64_t k = 0;
+    for (; k + 16 <= depth; k += 16) {
+      Machine::template load<4>(a.at + k, a.row * 4);
+      each<count>([&]<int t>() __attribute__((always_inline)) {
+        Machine::template load<5>(b.at + k * b.row + t * 16, b.row * 4);
+        Machine::template multiply<t, 4, 5>();
+      });
+    }
+    if (k < depth) {
+      Machine::template load<6>(a.at + k, a.row * 4);
+      each<count>([&]<int t>() __attribute__((always_inline)) {
+        Machine::template load<7>(b.at + k * b.row + t * 16, b.row * 4);
+        Machine::template multiply<t, 6, 7>();
+      });
+    }
+    each<count>([&]<int t>() __attribute__((always_inline)) { Machine::template store<t>(c.at + t * 16, c.row * 4); });
+  }
+
+  // Calls f for t = 0 … count − 1 as template arguments, because an instruction names its registers.
+  template <int count, class F>
+  [[gnu::always_inline]] static void each(F&& f) {
+    f.template operator()<0>();
+    if constexpr (count > 1) f.template operator()<1>();
+    if constexpr (count > 2) f.template operator()<2>(), f.template operator()<3>();
+  }
+};
+
+}  // namespace chorale::bf16_products

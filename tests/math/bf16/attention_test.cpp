@@ -1,0 +1,154 @@
+// Attention in bf16 by every engine that this machine has, and by emulated AMX tiles, against the reference in double.
+//
+// The inputs are bf16, so they are exact in the reference. Roundings to bf16 have a relative error of at most u = 2⁻⁸.
+// P and dS are rounded, and so are the results. With the row sums and D of the engine's own results, the errors are thus at
+// most
+//
+//   out    u·(Σ p·|v| + |out|)          over keys
+//   dV     u·(Σ p·|do| + |dV|)          over queries
+//   dK     u·(Σ |dS|·|q| + |dK|)        over queries
+//   dQ     u·(Σ |dS|·|k| + |dQ|)        over keys
+//
+// to first order, and the roundings of f32: for them, 1 percent more and 10⁻⁵ are allowed.
+#include <algorithm>
+
+#include "src/math/bf16/attention.hpp"
+#include "src/math/bf16/engines.hpp"
+#include "src/math/reference/attention.hpp"
+#include "tests/catch.hpp"
+#include "tests/math/bf16/emulated_tiles.hpp"
+#include "tests/math/checks.hpp"
+
+using namespace chorale;
+using namespace chorale::attention;
+
+namespace {
+
+void attend_emulated(Bf16Queries& queries, std::int64_t width, const Bf16Keys& keys, const Drops& drops) {
+  attend_tiles<EmulatedTiles>(queries, width, keys, drops);
+}
+void backward_emulated(Bf16Gradients& g, std::int64_t query, std::int64_t rows, std::int64_t key, const Drops& drops,
+                       const KeyGradients& sums) {
+  add_tile_gradients<EmulatedTiles>(g, query, rows, key, drops, sums);
+}
+
+std::vector<Bf16Kernels> engines_and_emulation() {
+  std::vector<Bf16Kernels> all = bf16_engines();
+  all.push_back({"emulated amx", attend_emulated, backward_emulated});
+  return all;
+}
+
+struct Case {
+  Case(Desk& desk, std::int64_t tokens, const AttentionShape& shape, double probability)
+      : tokens(tokens),
+        shape(shape),
+        dropout{.probability = probability, .random = {.seed = 3}, .tokens = {.sequence = tokens, .tokens = tokens}},
+        qkv(desk.random({samples * tokens, shape.columns()}, DType::bf16, 2)),
+        dout(desk.random({samples * tokens, shape.heads() * shape.width}, DType::bf16)),
+        out(desk.filled(dout.shape(), DType::bf16, NAN)),
+        lse(desk.filled({samples * tokens, shape.heads()}, DType::f32, NAN)),
+        dqkv(desk.filled(qkv.shape(), DType::bf16, NAN)) {}
+  void run(const Bf16Kernels& kernels) const {
+    const AttentionInput in = whole_sequences(qkv, shape, dropout);
+    forward_in_bf16(kernels, in, out, lse, {});
+    backward_in_bf16(kernels, in, dout, out, lse, dqkv, in.keys.in(dqkv), {});
+  }
+  static constexpr std::int64_t samples = 2;
+  std::int64_t tokens;
+  AttentionShape shape;
+  Dropout dropout;
+  Tensor qkv, dout, out, lse, dqkv;
+};
+
+// The results in double, and the sums of magnitudes in the bounds above. The gradients use the engine's `out`.
+struct Bounded {
+  explicit Bounded(const Case& c)
+      : out(doubles(c.out).size()), lse(doubles(c.lse).size()), dqkv(doubles(c.qkv).size()), out_sum(out), dqkv_sum(dqkv) {
+    const std::vector<double> qkv = doubles(c.qkv), dout = doubles(c.dout), found = doubles(c.out);
+    const std::int64_t width = c.shape.width, heads = c.shape.heads();
+    const double scale = 1 / std::sqrt(static_cast<double>(width));
+    for (std::int64_t row = 0; row < c.samples * c.tokens; ++row)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const std::int64_t first = row / c.tokens * c.tokens, place = (row * heads + head) * width;
+        const auto query = static_cast<std::size_t>(first_query(c.shape, row, head));
+        const auto key_of = [&](std::int64_t other) {
+          const std::int64_t group = head / c.shape.queries;
+          return static_cast<std::size_t>(first_query(c.shape, other, group * c.shape.queries) + c.shape.queries * width);
+        };
+        const auto w = static_cast<std::size_t>(width), o = static_cast<std::size_t>(place);
+        std::vector<double> p;
+        double sum = 0, both = 0;
+        for (std::int64_t other = first; other <= row; ++other) {
+          double score = 0;
+          for (std::size_t i = 0; i < w; ++i) score += qkv[query + i] * qkv[key_of(other) + i];
+          sum += p.emplace_back(std::exp(scale * score));
+        }
+        lse[static_cast<std::size_t>(row * heads + head)] = std::log(sum);
+        for (std::size_t i = 0; i < w; ++i) both += dout[o + i] * found[o + i];
+        for (std::int64_t other = first; other <= row; ++other) {
+          const double weight = p[static_cast<std::size_t>(other - first)] / sum;
+          const std::size_t key = key_of(other), value = key + w;
+          double dp = 0;
+          for (std::size_t i = 0; i < w; ++i) dp += dout[o + i] * qkv[value + i];
+          const double ds = scale * weight * (dp - both);
+          for (std::size_t i = 0; i < w; ++i) {
+            add(out, out_sum, o + i, weight * qkv[value + i]);
+            add(dqkv, dqkv_sum, query + i, ds * qkv[key + i]);
+            add(dqkv, dqkv_sum, key + i, ds * qkv[query + i]);
+            add(dqkv, dqkv_sum, value + i, weight * dout[o + i]);
+          }
+        }
+      }
+  }
+  static void add(std::vector<double>& sum, std::vector<double>& magnitude, std::size_t i, double term) {
+    sum[i] += term;
+    magnitude[i] += std::abs(term);
+  }
+  std::vector<double> out, lse, dqkv, out_sum, dqkv_sum;
+};
+
+// The largest error, in units of its bound.
+double of_bound(const std::vector<double>& found, const std::vector<double>& wanted, const std::vector<double>& sums) {
+  constexpr double u = 0x1p-8;
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double bound = 1.01 * u * (sums[i] + std::abs(wanted[i])) + 1e-5;
+    const double error = std::abs(found[i] - wanted[i]) / bound;
+    worst = error <= worst ? worst : error;  // a NaN counts
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("bf16 attention is within the bounds of its roundings, by every engine") {
+  for (const Bf16Kernels& kernels : engines_and_emulation())
+    for (const std::int64_t tokens : {1, 15, 64, 131})
+      for (const std::int64_t width : {3, 16, 31, 64, 80}) {
+        Desk desk;
+        const Case c(desk, tokens, {.groups = 2, .queries = 1 + width % 2, .width = width, .all_heads = 4}, 0);
+        c.run(kernels);
+        const Bounded wanted(c);
+        INFO(kernels.name << ": " << tokens << " tokens, width " << width);
+        CHECK(of_bound(doubles(c.out), wanted.out, wanted.out_sum) <= 1);
+        CHECK(of_bound(doubles(c.dqkv), wanted.dqkv, wanted.dqkv_sum) <= 1);
+        CHECK(distance(doubles(c.lse), wanted.lse) < 1e-5);
+      }
+}
+
+TEST_CASE("bf16 attention with dropout has about the same results by every engine") {
+  Desk desk;
+  const Case first(desk, 100, {.groups = 1, .queries = 2, .width = 40, .all_heads = 2}, 0.3);
+  const std::vector<Bf16Kernels> all = engines_and_emulation();
+  first.run(all.front());
+  for (const Bf16Kernels& kernels : all) {
+    Case other = first;
+    other.out = desk.filled(first.out.shape(), DType::bf16, NAN);
+    other.dqkv = desk.filled(first.dqkv.shape(), DType::bf16, NAN);
+    other.run(kernels);
+    INFO(all.front().name << " and " << kernels.name);
+    // Sums in f32 in another order move few results to a neighboring bf16.
+    CHECK(distance(doubles(other.out), doubles(first.out)) < 1e-3);
+    CHECK(distance(doubles(other.dqkv), doubles(first.dqkv)) < 2e-3);
+  }
+}
