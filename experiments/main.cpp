@@ -70,7 +70,7 @@ std::string help_for(const std::vector<std::string>& words) {
 // The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin, the guard and the
 // collectives read.
 std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"cuda-plugin", "cuda-aware", "guard", "timeout"};
+  std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "timeout"};
   for (const CommandRow& row : all_commands())
     for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;

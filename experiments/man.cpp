@@ -79,6 +79,10 @@ The option
 .BI \-\- name
 of the command, with underscores for hyphens: CHORALE_RUN_DIR.
 .TP
+.B CHORALE_BF16_ATTENTION
+The instructions that multiply attention's bf16 numbers on the host: amx, avx512_bf16 or f32. If the variable is unset,
+chorale takes the fastest that the processor has.
+.TP
 .B CHORALE_CUDA_PLUGIN
 The CUDA plugin to load, instead of the one beside the program.
 .TP

@@ -159,8 +159,11 @@ std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dt
     bytes = size;
   }
   if (wanted.factor == 1) return add(bytes), found;
-  for (; bytes<wanted.end; bytes = bytes> wanted.end / wanted.factor ? wanted.end : bytes * wanted.factor) add(bytes);
-  add(wanted.end);  // also if no multiplication ends there
+  while (bytes < wanted.end) {
+    add(bytes);
+    bytes = bytes > wanted.end / wanted.factor ? wanted.end : bytes * wanted.factor;
+  }
+  add(wanted.end);
   return found;
 }
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "src/base/text.hpp"
+
 namespace chorale::report {
 namespace {
 
@@ -34,14 +36,6 @@ std::string with_prefix(double value, int digits, const Prefix (&prefixes)[N], c
   if (prefix == std::end(prefixes)) --prefix;
   const std::string space = *prefix->name || *unit ? " " : "";
   return short_number(value / prefix->times, digits) + space + prefix->name + unit;
-}
-
-// The smallest step of at least `least` that is 1, 2 or 5 times a power of ten.
-double round_step(double least) {
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double times : {1.0, 2.0, 5.0})
-    if (times * power >= least * (1 - 1e-9)) return times * power;
-  return 10 * power;
 }
 
 }  // namespace

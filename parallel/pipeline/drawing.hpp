@@ -33,7 +33,4 @@ struct PipelineFrame {
 // All panels, one below the other, above one time axis.
 std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title, const PipelineFrame& frame = {});
 
-// The time between two ticks of an axis: 1, 2 or 5 times a power of ten, and at least `least`.
-double tick_seconds(double least);
-
 }  // namespace chorale

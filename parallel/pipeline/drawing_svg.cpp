@@ -82,7 +82,7 @@ class Picture {
     const bool in_seconds =
         std::any_of(panels_.begin(), panels_.end(), [](const auto& panel) { return !panel.unit.empty(); });
     std::string svg = fmt::format("  <path class=\"axis\" d=\"M{} {}H{:.1f}\"/>\n", left, y, x_of(longest_));
-    const double tick = longest_ > 0 ? tick_seconds(longest_ * tick_width / (frame_.width - left - right)) : 1;
+    const double tick = longest_ > 0 ? round_step(longest_ * tick_width / (frame_.width - left - right)) : 1;
     for (int i = 0; i * tick <= longest_ * (1 + 1e-9); ++i) {
       const double x = x_of(i * tick);
       svg += fmt::format("  <path class=\"axis\" d=\"M{:.1f} {}v5\"/>\n", x, y);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "parallel/pipeline/drawing.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
@@ -47,7 +48,7 @@ void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t
 
 std::string axis(double seconds, double columns_per_second) {
   std::string text;
-  const double tick = tick_seconds(least_tick_columns / columns_per_second);
+  const double tick = round_step(least_tick_columns / columns_per_second);
   for (int i = 0; i * tick <= seconds * (1 + 1e-9); ++i) {
     text.resize(std::max(text.size(), static_cast<std::size_t>(std::lround(i * tick * columns_per_second))), ' ');
     text += fmt::format("{:g}", i * tick);
@@ -56,13 +57,6 @@ std::string axis(double seconds, double columns_per_second) {
 }
 
 }  // namespace
-
-double tick_seconds(double least) {
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double times : {1, 2, 5})
-    if (times * power >= least) return times * power;
-  return 10 * power;
-}
 
 double columns_per_second(const PipelineTimeline& timeline, std::int64_t most_columns) {
   const double seconds = timeline.seconds(), most = static_cast<double>(most_columns);

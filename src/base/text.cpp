@@ -136,6 +136,13 @@ std::optional<double> parse_seconds(std::string_view text) {
   return parts->first * std::pow(60.0, static_cast<double>(units.find(parts->second)));
 }
 
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double times : {1.0, 2.0, 5.0})
+    if (times * power >= least * (1 - 1e-9)) return times * power;
+  return 10 * power;
+}
+
 std::string human_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e15) return fmt::format("{} s", seconds);
   if (seconds < 0) return "-" + human_seconds(-seconds);

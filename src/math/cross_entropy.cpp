@@ -130,7 +130,7 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Te
   check_rows(logits, maxima, "maxima");
   check_targets(targets, logits.dim(0));
   require(sums.count() == logits.dim(0), "{} rows of logits need as many sums, got {}", logits.dim(0), sums.count());
-  const Kernel kernel(queue, "gradient of losses", logits, maxima, sums, targets);
+  const Kernel kernel(queue, "gradient of losses", logits, logits, maxima, sums, targets);
   if (kernel.skips()) return;
   if (queue.device) return queue.device->cross_entropy_gradient(logits, maxima, sums, unit, targets, first, scale, queue);
   const std::int64_t columns = logits.dim(1);

@@ -118,7 +118,7 @@ void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool ba
               x.count() == x.dim(0) * rotary.units * rotary.heads * rotary.width,
           "x {} does not have rows of {} units of {} heads of even width {}", to_string(x.shape()), rotary.units,
           rotary.heads, rotary.width);
-  const Kernel kernel(queue, "rotation", x);
+  const Kernel kernel(queue, "rotation", x, x);
   if (kernel.skips()) return;
   if (queue.device) return queue.device->rotate(x, rotary, tokens, back, queue);
   const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;

@@ -4,6 +4,7 @@
 
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
+#include "src/math/lane_sums.hpp"
 #include "src/math/reference/norm.hpp"
 
 namespace chorale {

@@ -7,6 +7,7 @@
 #include "src/math/device_kernels.hpp"
 #include "src/math/embedding.hpp"
 #include "src/math/kernel.hpp"
+#include "src/math/lane_sums.hpp"
 
 namespace chorale {
 namespace {

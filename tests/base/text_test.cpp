@@ -37,6 +37,13 @@ TEST_CASE("bytes and seconds are printed and parsed with units") {
   CHECK(human_seconds(3700) == "1 h 01 min");
 }
 
+TEST_CASE("steps of an axis are 1, 2 or 5 times a power of ten") {
+  CHECK(round_step(1) == 1);
+  CHECK(round_step(1.1) == 2);
+  CHECK(round_step(20.01) == 50);
+  CHECK(round_step(0.06) == 0.1);
+}
+
 TEST_CASE("text is escaped inside XML") {
   CHECK(escape_xml("a < b && \"c\" > d") == "a &lt; b &amp;&amp; &quot;c&quot; &gt; d");
 }

@@ -137,6 +137,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(len(info["ranks"]), 1)
         self.assertGreater(info["machine"]["memory_bytes"], 1 << 20)
         self.assertIn(info["machine"]["bf16_attention"], ["amx", "avx512_bf16", "f32"])
+        plain = start([chorale, "info", "--format", "json"], CHORALE_BF16_ATTENTION="f32")
+        self.assertEqual(json.loads(plain.stdout)["machine"]["bf16_attention"], "f32")
         self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
 
     def test_info_draws_who_sits_where_on_hosts_given_or_real(self):

@@ -1,8 +1,12 @@
 #include "src/math/bf16/engines.hpp"
 
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "src/base/error.hpp"
 #include "src/math/bf16/amx.hpp"
 #include "src/math/bf16/attention.hpp"
 
@@ -61,9 +65,25 @@ std::vector<Bf16Kernels> bf16_engines() {
   return all;
 }
 
+std::optional<Bf16Kernels> bf16_engine(std::string_view named) {
+  const std::vector<Bf16Kernels> engines = bf16_engines();
+  if (named.empty() && !engines.empty()) return engines.front();
+  if (named.empty() || named == "f32") return std::nullopt;
+  std::string here = "f32";
+  for (const Bf16Kernels& engine : engines) {
+    if (named == engine.name) return engine;
+    here += fmt::format(", {}", engine.name);
+  }
+  usage_error("this machine has no such instructions for attention in bf16", fmt::format("CHORALE_BF16_ATTENTION={}", named),
+              fmt::format("it has: {}", here));
+}
+
 const Bf16Kernels* bf16_kernels() {
-  static const std::vector<Bf16Kernels> engines = bf16_engines();
-  return engines.empty() ? nullptr : &engines.front();
+  static const std::optional<Bf16Kernels> chosen = [] {
+    const char* const named = std::getenv("CHORALE_BF16_ATTENTION");
+    return bf16_engine(named ? named : "");
+  }();
+  return chosen ? &*chosen : nullptr;
 }
 
 std::string bf16_engine_name() { return bf16_kernels() ? bf16_kernels()->name : "f32"; }

@@ -5,6 +5,9 @@
 //   amx            Intel since Sapphire Rapids, Linux 5.16   16 times
 //   avx512_bf16    Intel since Cooper Lake, AMD since Zen 4   2 times
 #pragma once
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/math/bf16/groups.hpp"
@@ -12,8 +15,11 @@
 namespace chorale::attention {
 
 std::vector<Bf16Kernels> bf16_engines();  // those that this machine can run, the fastest first
-const Bf16Kernels* bf16_kernels();        // the fastest, or null: then attention multiplies in f32
-std::string bf16_engine_name();           // its name, or "f32"
+// The engine of this name, or the fastest if the name is empty. Nothing: attention multiplies in f32. Throws a usage error if
+// this machine cannot run it.
+std::optional<Bf16Kernels> bf16_engine(std::string_view named);
+const Bf16Kernels* bf16_kernels();  // the one that CHORALE_BF16_ATTENTION names; null if attention multiplies in f32
+std::string bf16_engine_name();     // its name, or "f32"
 
 // Attention of bf16 tensors by one engine; the arguments are checked.
 void forward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& out, const Tensor& lse,

@@ -136,6 +136,15 @@ TEST_CASE("bf16 attention is within the bounds of its roundings, by every engine
       }
 }
 
+TEST_CASE("the engine of bf16 attention is found by its name") {
+  CHECK_FALSE(bf16_engine("f32"));
+  const std::vector<Bf16Kernels> all = bf16_engines();
+  for (const Bf16Kernels& kernels : all) CHECK(bf16_engine(kernels.name)->attend == kernels.attend);
+  CHECK(bf16_engine("").has_value() == !all.empty());
+  if (!all.empty()) CHECK(bf16_engine("")->attend == all.front().attend);
+  CHECK_THROWS_WITH(bf16_engine("sse"), Catch::Contains("CHORALE_BF16_ATTENTION=sse"));
+}
+
 TEST_CASE("bf16 attention with dropout has about the same results by every engine") {
   Desk desk;
   const Case first(desk, 100, {.groups = 1, .queries = 2, .width = 40, .all_heads = 2}, 0.3);

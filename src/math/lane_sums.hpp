@@ -1,0 +1,55 @@
+// Sums over the elements of a row, in a fixed order: element j is added to lane j % 32, so 32 sums run side by side in vector
+// registers. The bits do not depend on the machine's vector width. At the end the lanes are added by halves:
+//
+//   lane   0 … 15 │ 16 … 31        lane l += lane l + 16, then l + 8, l + 4, l + 2, l + 1
+//              ▲──────┘
+#pragma once
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+namespace chorale {
+
+namespace lanes {
+
+inline constexpr std::int64_t count = 32;
+
+// In vectors, because GCC adds the halves of an array by way of memory, which takes longer than the sum of a short row.
+template <std::size_t n>
+[[gnu::always_inline]] inline float add_halves(const float* lane) {
+  if constexpr (n == 2) {
+    return lane[0] + lane[1];
+  } else {
+    using Half [[gnu::vector_size(n / 2 * sizeof(float))]] = float;
+    Half low, high;
+    std::memcpy(&low, lane, sizeof(low));
+    std::memcpy(&high, lane + n / 2, sizeof(high));
+    const Half sum = low + high;
+    float added[n / 2];
+    std::memcpy(added, &sum, sizeof(sum));
+    return add_halves<n / 2>(added);
+  }
+}
+
+}  // namespace lanes
+
+// K sums at once over j in [0, count), where term(j) returns K addends.
+template <std::size_t K, class Term>
+std::array<float, K> lane_sums(std::int64_t count, Term term) {
+  float sum[K][lanes::count] = {};
+  std::int64_t j = 0;
+  for (; j + lanes::count <= count; j += lanes::count)
+    for (std::int64_t lane = 0; lane < lanes::count; ++lane) {
+      const std::array<float, K> terms = term(j + lane);
+      for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
+    }
+  for (std::int64_t lane = 0; j + lane < count; ++lane) {
+    const std::array<float, K> terms = term(j + lane);
+    for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
+  }
+  std::array<float, K> total;
+  for (std::size_t k = 0; k < K; ++k) total[k] = lanes::add_halves<lanes::count>(sum[k]);
+  return total;
+}
+
+}  // namespace chorale
