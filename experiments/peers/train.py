@@ -57,7 +57,8 @@ def torch(python, ranks, dtype, steps, mode, shards):
     """Starts torch_gpt.py on every rank. Returns rank 0's tokens/s."""
     shared = {**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps),
               "B": str(sequences), "COMPILE": str(int(mode == "compiled")), "SHARDS": str(int(shards)),
-              "WORLD_SIZE": str(ranks), "MASTER_PORT": free_port()}
+              "WORLD_SIZE": str(ranks), "MASTER_PORT": free_port(),
+              "CUDA_VISIBLE_DEVICES": ""}  # FSDP trains on a GPU where there is one
     processes = [subprocess.Popen([python, os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env={**shared, "RANK": str(rank)})
                  for rank in range(ranks)]

@@ -27,7 +27,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-float greater(float a, float b) { return b > a ? b : a; }
+constexpr auto greater = [](const auto& a, const auto& b) { return b > a ? b : a; };
 
 // Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far. Scores of keys that the
 // row does not see become 0. `columns` is the number of keys that the row's block of 8 queries needs, rounded up.
@@ -46,7 +46,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
   std::fill_n(best, lanes, -infinity);
   for (std::int64_t j = 0; j < columns; j += lanes)
     for (std::int64_t l = 0; l < lanes; ++l) best[l] = greater(best[l], seen(j + l) ? scores[j + l] : -infinity);
-  const float highest = greater(queries.highest[r], across(best, greater));
+  const float highest = greater(queries.highest[r], fold_halves<lanes>(best, greater));
   for (std::int64_t j = 0; j < columns; j += lanes)
     for (std::int64_t l = 0; l < lanes; ++l) {
       const float p = seen(j + l) ? math::exp(scores[j + l] - highest) : 0.0f;
@@ -55,7 +55,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
     }
   const float shrink = math::exp(queries.highest[r] - highest);
   queries.highest[r] = highest;
-  queries.sum[r] = __builtin_fmaf(queries.sum[r], shrink, across(total, [](float a, float b) { return a + b; }));
+  queries.sum[r] = __builtin_fmaf(queries.sum[r], shrink, fold_halves<lanes>(total, plus));
   float* out = queries.out.data() + r * row;
   for (std::int64_t i = 0; i < row; ++i) out[i] *= shrink;
   if (drops.any()) {

@@ -100,6 +100,7 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
   const std::int64_t width = g.width, start = sample * tokens.tokens, outs = shape.heads() * width;
   const T* const qkv = in.qkv.values<T>().data();
   S* const to = dqkv.values<S>().data();
+  const float* const logs = lse.values<float>().data();
   g.load_keys(in.keys.tensor.values<T>().data() + first_key(in.keys, sample, group), in.keys.row);
   for (std::int64_t t = 0; t < g.queries; ++t) g.sight[static_cast<std::size_t>(t)] = sight_of(start + t, tokens, in.keys);
   for (std::int64_t query = 0; query < shape.queries; ++query) {
@@ -107,7 +108,7 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
     g.load_head(qkv + first_query(shape, start, head), shape.columns(), dout.values<T>().data() + place,
                 out.values<S>().data() + place, outs);
     for (std::int64_t t = 0; t < g.queries; ++t) {
-      g.lse.data()[t] = lse.values<float>()[static_cast<std::size_t>((start + t) * shape.heads() + head)];
+      g.lse.data()[t] = logs[(start + t) * shape.heads() + head];
       if (drops.any())
         g.dropped[static_cast<std::size_t>(t)] =
             drops.index(start + t, head) + static_cast<std::uint64_t>(in.keys.first_token);

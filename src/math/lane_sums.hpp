@@ -10,36 +10,34 @@
 
 namespace chorale {
 
-namespace lanes {
+inline constexpr std::int64_t sum_lanes = 32;
+inline constexpr auto plus = [](const auto& a, const auto& b) { return a + b; };
 
-inline constexpr std::int64_t count = 32;
-
-// In vectors, because GCC adds the halves of an array by way of memory, which takes longer than the sum of a short row.
-template <std::size_t n>
-[[gnu::always_inline]] inline float add_halves(const float* lane) {
+// Combines the n lanes by halves. `combine` takes two floats or two vectors of them: GCC combines the halves of an array by
+// way of memory, which takes longer than the sum of a short row.
+template <std::size_t n, class Combine>
+[[gnu::always_inline]] inline float fold_halves(const float* lane, const Combine& combine) {
   if constexpr (n == 2) {
-    return lane[0] + lane[1];
+    return combine(lane[0], lane[1]);
   } else {
     using Half [[gnu::vector_size(n / 2 * sizeof(float))]] = float;
     Half low, high;
     std::memcpy(&low, lane, sizeof(low));
     std::memcpy(&high, lane + n / 2, sizeof(high));
-    const Half sum = low + high;
-    float added[n / 2];
-    std::memcpy(added, &sum, sizeof(sum));
-    return add_halves<n / 2>(added);
+    const Half both = combine(low, high);
+    float rest[n / 2];
+    std::memcpy(rest, &both, sizeof(both));
+    return fold_halves<n / 2>(rest, combine);
   }
 }
-
-}  // namespace lanes
 
 // K sums at once over j in [0, count), where term(j) returns K addends.
 template <std::size_t K, class Term>
 std::array<float, K> lane_sums(std::int64_t count, Term term) {
-  float sum[K][lanes::count] = {};
+  float sum[K][sum_lanes] = {};
   std::int64_t j = 0;
-  for (; j + lanes::count <= count; j += lanes::count)
-    for (std::int64_t lane = 0; lane < lanes::count; ++lane) {
+  for (; j + sum_lanes <= count; j += sum_lanes)
+    for (std::int64_t lane = 0; lane < sum_lanes; ++lane) {
       const std::array<float, K> terms = term(j + lane);
       for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
     }
@@ -48,7 +46,7 @@ std::array<float, K> lane_sums(std::int64_t count, Term term) {
     for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
   }
   std::array<float, K> total;
-  for (std::size_t k = 0; k < K; ++k) total[k] = lanes::add_halves<lanes::count>(sum[k]);
+  for (std::size_t k = 0; k < K; ++k) total[k] = fold_halves<sum_lanes>(sum[k], plus);
   return total;
 }
 

@@ -47,7 +47,7 @@ template <bool masked>
   for (std::int64_t l = 0; l < lanes; ++l) {
     const float before = highest[l], candidate = scale * best[l];
     now[l] = candidate > before ? candidate : before;
-    changed |= candidate > before;
+    changed |= candidate > before && sum[l] != 0;  // as long as the query has seen no key, its sums are 0
     // Both are −infinity as long as the query has seen no key.
     shrink[l] = candidate > before ? math::exp(before - candidate) : 1.0f;
     highest[l] = now[l];

@@ -67,7 +67,7 @@ std::vector<Bf16Kernels> bf16_engines() {
 
 std::optional<Bf16Kernels> bf16_engine(std::string_view named) {
   const std::vector<Bf16Kernels> engines = bf16_engines();
-  if (named.empty() && !engines.empty()) return engines.front();
+  if (named.empty() && (has_amx() || (has_vectors() && __builtin_cpu_is("amd")))) return engines.front();
   if (named.empty() || named == "f32") return std::nullopt;
   std::string here = "f32";
   for (const Bf16Kernels& engine : engines) {

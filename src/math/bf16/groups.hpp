@@ -47,6 +47,7 @@ inline void copy_rows(const bf16* from, std::int64_t stride, std::int64_t count,
   const std::int64_t row = words_of(width);
   for (std::int64_t r = 0; r < count; ++r) {
     const bf16* const vector = from + r * stride;
+    fetch_ahead(vector, stride, width);
     Word* const words = to + r * row;
     std::int64_t i = 0;
     for (; i + lanes <= width; i += lanes) std::memcpy(words + i / 2, vector + i, lanes * sizeof(bf16));
@@ -77,7 +78,7 @@ float dot_rows(const bf16* a, const S* b, std::int64_t width) {
       sum[l] = __builtin_fmaf(static_cast<float>(a[i + l]), static_cast<float>(b[i + l]), sum[l]);
   for (std::int64_t l = 0; i + l < width; ++l)
     sum[l] = __builtin_fmaf(static_cast<float>(a[i + l]), static_cast<float>(b[i + l]), sum[l]);
-  return across(sum, [](float x, float y) { return x + y; });
+  return fold_halves<lanes>(sum, plus);
 }
 
 struct Bf16Keys {
@@ -138,7 +139,11 @@ struct Bf16Gradients : GroupRows {
   void load_keys(const bf16* key, std::int64_t stride) { keys.load(key, stride, key_count, width, keys.keys); }
   template <class S>
   void load_head(const bf16* query, std::int64_t stride, const bf16* gradient, const S* out, std::int64_t outs) {
-    for (std::int64_t t = 0; t < queries; ++t) both.data()[t] = dot_rows(gradient + t * outs, out + t * outs, width);
+    for (std::int64_t t = 0; t < queries; ++t) {
+      fetch_ahead(gradient + t * outs, outs, width);
+      fetch_ahead(out + t * outs, outs, width);
+      both.data()[t] = dot_rows(gradient + t * outs, out + t * outs, width);
+    }
     load(query, stride, turned_q, paired_q);
     load(gradient, outs, turned_dout, paired_dout);
   }

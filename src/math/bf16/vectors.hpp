@@ -1,5 +1,5 @@
-// The engine of processors with AVX512_BF16 (Intel since Cooper Lake, AMD since Zen 4). One instruction multiplies 32 pairs
-// of bf16 and adds them to 16 sums, in the time of 16 multiply-adds in f32. So a product takes half the time of f32.
+// The engine of processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 and adds them to 16 sums. AMD
+// executes it in the time of 16 multiply-adds in f32, so a product takes half the time of f32. Intel takes 3 times as long.
 //
 // Each element of c is one chain in the order of memory. From each word, the upper product is added first, then the lower
 // one, with a rounding each.
