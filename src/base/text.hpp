@@ -27,7 +27,7 @@ std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
 std::optional<double> parse_seconds(std::string_view text);      // "90", "90s", "1.5m", "2h"
 std::string human_seconds(double seconds);                       // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
-double round_step(double least);                                 // the least of …, 0.5, 1, 2, 5, 10, … from `least` on
+double round_step(double least);  // the smallest 1, 2 or 5 times a power of ten from `least` on
 
 // The candidate with the smallest edit distance, or "" if none is near enough.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);

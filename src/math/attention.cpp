@@ -165,7 +165,7 @@ void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor
   const Kernel kernel(queue, "attention", attention::work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
-  if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::bf16_kernels() : nullptr)
+  if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::chosen_bf16_engine() : nullptr)
     return attention::forward_in_bf16(*kernels, in, out, lse, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if constexpr (std::is_same_v<T, double>)

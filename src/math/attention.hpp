@@ -14,8 +14,8 @@
 //
 // FLOPs of the forward pass: 4·pairs·heads·width, where a pair is a query and a key that it sees (two products); the
 // backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in ascending order, so a head's bits depend only
-// on that head's inputs, and in bf16 on the processor: its own instructions for bf16 multiply, if it has any
-// (bf16/engines.hpp). Otherwise 16-bit numbers are widened, and products are in f32.
+// on that head's inputs. In bf16 they also depend on the instructions that multiply (bf16/engines.hpp). In f16, and in bf16
+// without such instructions, numbers are widened and products are in f32.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"

@@ -93,7 +93,7 @@ void attention_backward(const AttentionInput& in, const Tensor& dout, const Tens
   const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
-  if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::bf16_kernels() : nullptr)
+  if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::chosen_bf16_engine() : nullptr)
     return attention::backward_in_bf16(*kernels, in, dout, out, lse, dqkv, dkeys, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if constexpr (std::is_same_v<T, double>)

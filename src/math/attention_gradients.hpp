@@ -32,7 +32,8 @@ struct GroupRows {
         width(width),
         row(up_to(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
-        lse(up_to(queries, side)),
+        lse(up_to(queries + tile::rows,
+                  side)),  // blocks of 8 queries may begin anywhere, so the last one may go past the end
         both(lse),
         sight(static_cast<std::size_t>(queries)),
         dropped(static_cast<std::size_t>(up_to(queries, side))) {}

@@ -1,5 +1,5 @@
-// Sums over the elements of a row, in a fixed order: element j is added to lane j % 32, so 32 sums run side by side in vector
-// registers. The bits do not depend on the machine's vector width. At the end the lanes are added by halves:
+// Sums over the elements of a row, in a fixed order: element j is added to lane j % 32, so 32 sums run side by side in
+// vector registers. The bits do not depend on the machine's vector width. At the end the lanes are added by halves:
 //
 //   lane   0 … 15 │ 16 … 31        lane l += lane l + 16, then l + 8, l + 4, l + 2, l + 1
 //              ▲──────┘
@@ -13,8 +13,8 @@ namespace chorale {
 inline constexpr std::int64_t sum_lanes = 32;
 inline constexpr auto plus = [](const auto& a, const auto& b) { return a + b; };
 
-// Combines the n lanes by halves. `combine` takes two floats or two vectors of them: GCC combines the halves of an array by
-// way of memory, which takes longer than the sum of a short row.
+// Combines n lanes by halves. combine(a, b) takes floats or vectors of floats: with arrays, GCC would store and reload each
+// half, which takes longer than the sum of a short row.
 template <std::size_t n, class Combine>
 [[gnu::always_inline]] inline float fold_halves(const float* lane, const Combine& combine) {
   if constexpr (n == 2) {

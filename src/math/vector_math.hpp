@@ -5,7 +5,7 @@
 //
 //              greatest error   where
 //   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from there to −87.34, infinity above 88.72
-//   exp2       2.02 ulp         from −126 to 127; below, 2^−126
+//   exp2       2.02 ulp         from −126 to 127; 2^−126 below; not for 128 and above, nor for NaN
 //   tanh       2.58 ulp         everywhere; sign of zero kept
 //   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
 //   log        0.79 ulp         everywhere, subnormals too; log 0 = −infinity, NaN for negative numbers

@@ -139,6 +139,8 @@ class CommandLine(unittest.TestCase):
         self.assertIn(info["machine"]["bf16_attention"], ["amx", "avx512_bf16", "f32"])
         plain = start([chorale, "info", "--format", "json"], CHORALE_BF16_ATTENTION="f32")
         self.assertEqual(json.loads(plain.stdout)["machine"]["bf16_attention"], "f32")
+        wrong = start([chorale, "info"], CHORALE_BF16_ATTENTION="sse")
+        self.assertEqual((wrong.returncode, wrong.stderr.splitlines()[1]), (2, "  CHORALE_BF16_ATTENTION=sse"))
         self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
 
     def test_info_draws_who_sits_where_on_hosts_given_or_real(self):

@@ -1,13 +1,16 @@
-// Attention's tiles in bf16 for any engine. Work is divided into blocks of 16 queries or 16 keys, so that tiles on the
-// diagonal skip most of what no query sees:
+// The tile kernels of attention in bf16, for any engine. A tile of 64 × 64 is divided into blocks of 16 × 16. Blocks that no
+// query sees are skipped:
 //
 //               queries 0–15  16–31  32–47  48–63
-//   keys  0–15       ░          ▒      ▒      ▒       forward and dQ: blocks of queries that need the same number of keys
-//        16–31       ·          ░      ▒      ▒       are columns of one product
-//        32–47       ·          ·      ░      ▒       dK and dV: blocks of keys that the same queries need are rows of
-//        48–63       ·          ·      ·      ░       one product
+//   keys  0–15       ░          ▒      ▒      ▒
+//        16–31       ·          ░      ▒      ▒         ▒ seen, ░ partly seen, · skipped
+//        32–47       ·          ·      ░      ▒
+//        48–63       ·          ·      ·      ░
 //
-// Everything is inlined into two functions per engine (engines.cpp), which are compiled for that engine's processors.
+// Scores, out and dQ: adjacent blocks of queries that need the same number of keys are multiplied together, as columns.
+// dK and dV: adjacent blocks of keys that the same queries need are multiplied together, as rows.
+//
+// These templates are always inlined, because engines.cpp compiles them for the processors of each engine.
 #pragma once
 #include "src/math/bf16/groups.hpp"
 #include "src/math/bf16/sight.hpp"
@@ -47,8 +50,8 @@ template <bool masked>
   for (std::int64_t l = 0; l < lanes; ++l) {
     const float before = highest[l], candidate = scale * best[l];
     now[l] = candidate > before ? candidate : before;
-    changed |= candidate > before && sum[l] != 0;  // as long as the query has seen no key, its sums are 0
-    // Both are −infinity as long as the query has seen no key.
+    changed |= candidate > before && sum[l] != 0;  // a query that has seen no key has sums of 0
+    // −∞ − (−∞) would be NaN. If the query still sees no key, both are −∞ and shrink is 1.
     shrink[l] = candidate > before ? math::exp(before - candidate) : 1.0f;
     highest[l] = now[l];
   }
@@ -169,11 +172,11 @@ template <class Engine>
     Engine::template product<true>(row, end - q, depth / 2, {g.keys.columns.data() + first_key / 2 * row, pairs},
                                    {g.paired_ds.data() + q, side}, {g.turned_dq.data() + first_query * row + q, side});
   }
-  // The last key that queries see ascends. So the blocks of queries that need a key are those from the first one on.
+  // The last key that a query sees ascends, so if a block of queries needs a key, all later blocks need it too.
   const std::int64_t last = up_to(rows, lanes);
   for (std::int64_t k = 0, end = 0; k < side; k = end) {
-    const std::int64_t q = sight.first_query(k);
-    for (end = k + lanes; end < side && sight.first_query(end) == q;) end += lanes;
+    const std::int64_t q = sight.first_row_for(k);
+    for (end = k + lanes; end < side && sight.first_row_for(end) == q;) end += lanes;
     if (q >= last) break;
     const std::int64_t cell = k * pairs + q / 2, queries = (first_query + q) / 2 * row;
     Engine::template product<true>(end - k, row, (last - q) / 2, {g.p_rows.data() + cell, pairs},

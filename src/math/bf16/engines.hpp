@@ -1,10 +1,10 @@
 // Which engine multiplies attention's bf16 tiles on this processor. The choice is made at run time, because one build may
 // run on many machines.
 //
-//   engine         where                                     products, of f32's multiply-adds
-//   amx            Intel since Sapphire Rapids, Linux 5.16   16 times
-//   avx512_bf16    AMD since Zen 4                           2 times
-//                  Intel since Cooper Lake                   0.6 times (measured), so it is used only if it is named
+//   engine         where                                     speed of products, relative to f32
+//   amx            Intel since Sapphire Rapids, Linux 5.16   up to 16
+//   avx512_bf16    AMD since Zen 4                           2
+//                  Intel since Cooper Lake                   0.6, so only if CHORALE_BF16_ATTENTION names it
 #pragma once
 #include <optional>
 #include <string>
@@ -16,11 +16,11 @@
 namespace chorale::attention {
 
 std::vector<Bf16Kernels> bf16_engines();  // those that this machine can run, the fastest first
-// The engine of this name, or the fastest if the name is empty. Nothing: attention multiplies in f32. Throws a usage error if
-// this machine cannot run it.
+// The engine of this name; the fastest if the name is empty; nothing if that is f32. Throws a usage error if this machine
+// lacks the engine.
 std::optional<Bf16Kernels> bf16_engine(std::string_view named);
-const Bf16Kernels* bf16_kernels();  // the one that CHORALE_BF16_ATTENTION names; null if attention multiplies in f32
-std::string bf16_engine_name();     // its name, or "f32"
+const Bf16Kernels* chosen_bf16_engine();  // the one that CHORALE_BF16_ATTENTION names, or the default; null: f32
+std::string bf16_engine_name();           // its name, or "f32"
 
 // Attention of bf16 tensors by one engine; the arguments are checked.
 void forward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& out, const Tensor& lse,

@@ -1,5 +1,5 @@
-// The matrices of attention in bf16, as words of two numbers (products.hpp), and their layouts in memory. All products are
-// made transposed, with keys as rows and queries as columns:
+// The matrices of attention in bf16, as words of two numbers (products.hpp), and their layouts in memory. Scores,
+// out and dQ are computed transposed, with queries as columns:
 //
 //   Sᵀ = K·Qᵀ        a vector register holds the scores of 16 queries, so maxima and sums over keys need no step across
 //   Oᵀ += Vᵀ·Pᵀ      the lanes of a register, and Pᵀ becomes a right operand by rounding two rows at a time
@@ -15,7 +15,7 @@
 //   paired    [n/2, width]         the same column of two rows
 //   columns   [width, 32]          its transpose, tile by tile of 64 rows
 //
-// P and dS are rounded to bf16, once. Q is not scaled, so scores have no rounding but that of their sums.
+// P and dS are rounded to bf16. Q is multiplied as it is stored: the scale is applied to the scores, in f32.
 #pragma once
 #include <cstring>
 
@@ -91,13 +91,13 @@ struct Bf16Keys {
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width) {  // for the forward pass
     load(key, stride, count, width, values);
   }
-  // Also makes the columns of the keys or of the values, whichever are the left operand of a product.
-  void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& turned) {
+  // Also makes the columns of `left`, which is `keys` or `values`: the left operand of the product with P or dS.
+  void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& left) {
     const std::int64_t row = up_to(width, lanes), words = words_of(width);
     copy_rows(key, stride, count, width, keys.data());
     copy_rows(key + width, stride, count, width, values.data());
     for (std::int64_t first = 0; first < count; first += side) {
-      pair_rows(turned.data() + first * words, words, row, paired.data());
+      pair_rows(left.data() + first * words, words, row, paired.data());
       transpose(paired.data(), pairs, row, columns.data() + first / 2 * row);
     }
   }
@@ -111,8 +111,8 @@ struct Bf16Queries : QueryRows {
         rows(side * words_of(width)),
         turned(rows),
         turned_out(side * up_to(width, lanes)) {}
-  void load(std::int64_t r, const bf16* query, std::int64_t width) {
-    copy_rows(query, 0, 1, width, rows.data() + r * words_of(width));
+  void load(std::int64_t r, const bf16* query, std::int64_t stride, std::int64_t width) {
+    copy_rows(query, stride, 1, width, rows.data() + r * words_of(width));
   }
   const Bf16Kernels& kernels;
   WordLines rows, turned;

@@ -12,7 +12,7 @@
 //   product<adds>(rows, columns, depth, a, b, c)
 //   round_rows(from, rows, columns, to)     to the words of a left operand
 //   round_pairs(from, rows, columns, to)    to those of a right operand
-//   Session                                 while products run, an object of this type lives
+//   Session                                 an object that must exist while products run
 //
 // Engines take denormal numbers as zero, and add the products of an element in different orders.
 #pragma once

@@ -1,4 +1,4 @@
-// What the queries of a tile see of its 64 keys: row r the keys begin[r] … end[r] − 1.
+// The keys that each query of a tile sees: row r sees the keys begin[r] … end[r] − 1 of the tile's 64.
 #pragma once
 #include "src/math/attention_tiles.hpp"
 
@@ -25,14 +25,14 @@ struct TileSight {
     }
   }
 
-  // Where the run of blocks from row r on ends that need the same keys.
+  // The end of the run of blocks, from row r on, that need the same number of keys.
   [[gnu::always_inline]] std::int64_t run_end(std::int64_t r) const {
     std::int64_t next = r + lanes;
     while (next < side && depth[next / lanes] == depth[r / lanes]) next += lanes;
     return next;
   }
   // The first row of the first block that needs the key, or 64.
-  [[gnu::always_inline]] std::int64_t first_query(std::int64_t key) const {
+  [[gnu::always_inline]] std::int64_t first_row_for(std::int64_t key) const {
     std::int64_t r = 0;
     while (r < side && depth[r / lanes] <= key) r += lanes;
     return r;

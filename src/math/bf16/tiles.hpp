@@ -8,8 +8,9 @@
 //
 // If the depth is not a multiple of 16 words, the last step has 8 words. It uses smaller tiles: 6 for a and 7 for b.
 //
-// Machine gives access to the registers: those of the processor (amx.hpp), or arrays that tests look into. Per instruction,
-// an element's products of even and of odd k are two chains that begin with 0. Their sum is added to c.
+// Machine gives access to the registers: those of the processor (amx.hpp), or arrays that tests look into. One instruction
+// sums the products of the words' lower halves and those of the upper halves in two chains that begin with 0, adds both, and
+// adds the result to c.
 #pragma once
 #include <cstring>
 
@@ -28,7 +29,7 @@ static_assert(sizeof(TileShapes) == 64);
 
 template <class Machine, class Rounding>
 struct Tiles : Rounding {
-  // oneDNN also uses the tiles, with other shapes, and loads these before it does. So each of our calls does the same.
+  // oneDNN configures the tiles with other shapes before it uses them, so each of our calls configures them again.
   struct Session {
     Session() { Machine::configure(TileShapes{}); }
     ~Session() { Machine::release(); }

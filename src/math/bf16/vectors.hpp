@@ -1,8 +1,8 @@
-// The engine of processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 and adds them to 16 sums. AMD
-// executes it in the time of 16 multiply-adds in f32, so a product takes half the time of f32. Intel takes 3 times as long.
+// The engine of processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 and adds them to 16 sums. On AMD
+// it takes as long as one FMA of 16 floats, so products are twice as fast as in f32. On Intel it takes about 3 times as long
+// as an FMA.
 //
-// Each element of c is one chain in the order of memory. From each word, the upper product is added first, then the lower
-// one, with a rounding each.
+// Each element of c is one chain over k, with a rounding after each addition. In each word, the upper half comes first.
 //
 //   panel          b[k] ─────────► two registers       each step of k: 2 loads, 8 broadcasts, 16 independent instructions
 //            a[0][k]  c[0]  ░░░░░░░░ ░░░░░░░░          (16 rows and one register where only 16 columns are left)

@@ -1,8 +1,7 @@
 // Attention in bf16 by every engine that this machine has, and by emulated AMX tiles, against the reference in double.
 //
 // The inputs are bf16, so they are exact in the reference. Roundings to bf16 have a relative error of at most u = 2⁻⁸.
-// P and dS are rounded, and so are the results. With the row sums and D of the engine's own results, the errors are thus at
-// most
+// P, dS and the results are rounded. Given the engine's own `out`, the errors are therefore at most
 //
 //   out    u·(Σ p·|v| + |out|)          over keys
 //   dV     u·(Σ p·|do| + |dV|)          over queries
@@ -140,23 +139,27 @@ TEST_CASE("the engine of bf16 attention is found by its name") {
   CHECK_FALSE(bf16_engine("f32"));
   const std::vector<Bf16Kernels> all = bf16_engines();
   for (const Bf16Kernels& kernels : all) CHECK(bf16_engine(kernels.name)->attend == kernels.attend);
-  if (const auto chosen = bf16_engine("")) CHECK(chosen->attend == all.front().attend);
+  const bool faster = !all.empty() && (all.front().name == std::string_view("amx") || __builtin_cpu_is("amd"));
+  const auto chosen = bf16_engine("");
+  CHECK(chosen.has_value() == faster);
+  if (chosen) CHECK(chosen->attend == all.front().attend);
   CHECK_THROWS_WITH(bf16_engine("sse"), Catch::Contains("CHORALE_BF16_ATTENTION=sse"));
 }
 
-TEST_CASE("bf16 attention with dropout has about the same results by every engine") {
+TEST_CASE("bf16 attention drops the same weights by every engine as in f32") {
   Desk desk;
   const Case first(desk, 100, {.groups = 1, .queries = 2, .width = 40, .all_heads = 2}, 0.3);
-  const std::vector<Bf16Kernels> all = engines_and_emulation();
-  first.run(all.front());
-  for (const Bf16Kernels& kernels : all) {
+  const AttentionInput in = whole_sequences(first.qkv, first.shape, first.dropout);
+  forward<bf16, bf16, KeyTiles>(in, first.out, first.lse, {}, [] { return QueryTile(40); });
+  backward<bf16, bf16>(in, first.dout, first.out, first.lse, first.dqkv, in.keys.in(first.dqkv), {},
+                       [] { return Gradients(100, 100, 40); });
+  for (const Bf16Kernels& kernels : engines_and_emulation()) {
     Case other = first;
     other.out = desk.filled(first.out.shape(), DType::bf16, NAN);
     other.dqkv = desk.filled(first.dqkv.shape(), DType::bf16, NAN);
     other.run(kernels);
-    INFO(all.front().name << " and " << kernels.name);
-    // Sums in f32 in another order move few results to a neighboring bf16.
-    CHECK(distance(doubles(other.out), doubles(first.out)) < 1e-3);
-    CHECK(distance(doubles(other.dqkv), doubles(first.dqkv)) < 2e-3);
+    INFO(kernels.name);
+    CHECK(distance(doubles(other.out), doubles(first.out)) < 1e-2);  // P and dS are rounded to bf16
+    CHECK(distance(doubles(other.dqkv), doubles(first.dqkv)) < 1e-2);
   }
 }
