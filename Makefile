@@ -59,7 +59,8 @@ mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 reports overlaps and overflows in std::string and fmt that do not exist.
-quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option -Wno-invalid-constexpr -Wno-unknown-pragmas -Wno-deprecated-declarations) $(if $(SANITIZE),-Wno-maybe-uninitialized)
+# -Wno-psabi: functions that return vectors are called only within one program.
+quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option -Wno-invalid-constexpr -Wno-unknown-pragmas -Wno-deprecated-declarations) $(if $(SANITIZE),-Wno-maybe-uninitialized)
 # GCC 12.2 compiles 32-byte constants with different halves wrongly: {5, 5, 0, 0} became {5, 5, 5, 5}. 16-byte moves avoid the bug.
 halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
 # By default GCC collects garbage before it has used 128 MB. With 800 MB, a build takes a tenth less time; the largest compilation needs 930 MB, not 700.

@@ -42,8 +42,8 @@ def ours(layout, dtype, steps):
 def torch(dtype, steps):
     start = lambda rank: subprocess.Popen(
         [os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps), "WORLD_SIZE": "2",
-             "RANK": str(rank)})
+        env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps), "B": "4",
+             "WORLD_SIZE": "2", "RANK": str(rank)})
     outputs = [process.communicate()[0] for process in [start(0), start(1)]]
     return [float(re.search(r"tokens/s=(\d+)", "".join(outputs)).group(1))]
 

@@ -57,8 +57,10 @@ Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : sp
   const bool logarithmic = spacing == Spacing::logarithmic;
   if (logarithmic) low_ = 1, high_ = base();
   bool first = true;
+  counts_ = unit == Unit::plain;
   for (const double value : values) {
     if (!holds(value)) continue;
+    counts_ = counts_ && value == std::floor(value);
     low_ = first ? value : std::min(low_, value);
     high_ = first ? value : std::max(high_, value);
     first = false;
@@ -111,7 +113,8 @@ std::vector<double> Scale::ticks(std::size_t most) const {
     double whole = 1;  // the unit of round values; for bytes the binary prefix, because 5 MiB is round and 5 MB is not
     for (const Prefix& prefix : binary)
       if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
-    const double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
+    double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
+    if (counts_) step = std::max(step, 1.0);
     for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)
       marks.push_back(k == 0 ? 0 : k * step);
     return marks;

@@ -40,7 +40,8 @@ class Scale {
   Spacing spacing_;
   Unit unit_;
   double low_ = 0, high_ = 1;
-  double near_ = 1;  // of a symmetric axis: the power of ten at most as large as any value but zero
+  bool counts_ = false;  // all values are whole numbers, such as steps, so that ticks between them mean nothing
+  double near_ = 1;      // of a symmetric axis: the power of ten at most as large as any value but zero
 };
 
 }  // namespace chorale::report
