@@ -49,7 +49,7 @@ TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of the unit's pre
 
 TEST_CASE("ticks of whole numbers are whole") {
   CHECK(Scale(linear, Unit::plain, {1, 2, 6}).ticks(10) == std::vector<double>{1, 2, 3, 4, 5, 6});
-  CHECK(Scale(linear, Unit::plain, {1, 2, 2.5}).ticks(10)[1] == 1.2);
+  CHECK(Scale(linear, Unit::plain, {1, 2, 2.5}).ticks(10)[1] == Approx(1.2));
 }
 
 TEST_CASE("logarithmic ticks are powers of ten (of two for bytes), with ticks between if there are few powers") {
