@@ -55,7 +55,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
     }
   const float shrink = math::exp(queries.highest[r] - highest);
   queries.highest[r] = highest;
-  queries.sum[r] = __builtin_fmaf(queries.sum[r], shrink, fold_halves<lanes>(total, plus));
+  queries.sum[r] = __builtin_fmaf(queries.sum[r], shrink, fold_halves<lanes>(total, std::plus<>()));
   float* out = queries.out.data() + r * row;
   for (std::int64_t i = 0; i < row; ++i) out[i] *= shrink;
   if (drops.any()) {

@@ -27,7 +27,7 @@ float dot(const float* a, const float* b, std::int64_t row) {
   float sum[lanes] = {};
   for (std::int64_t i = 0; i < row; i += lanes)
     for (std::int64_t l = 0; l < lanes; ++l) sum[l] = __builtin_fmaf(a[i + l], b[i + l], sum[l]);
-  return fold_halves<lanes>(sum, plus);
+  return fold_halves<lanes>(sum, std::plus<>());
 }
 
 // Queries of a tile ascend, and so do the first and the last key that they see.

@@ -7,11 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 namespace chorale {
 
 inline constexpr std::int64_t sum_lanes = 32;
-inline constexpr auto plus = [](const auto& a, const auto& b) { return a + b; };
 
 // Combines n lanes by halves. combine(a, b) takes floats or vectors of floats: with arrays, GCC would store and reload each
 // half, which takes longer than the sum of a short row.
@@ -46,7 +46,7 @@ std::array<float, K> lane_sums(std::int64_t count, Term term) {
     for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
   }
   std::array<float, K> total;
-  for (std::size_t k = 0; k < K; ++k) total[k] = fold_halves<sum_lanes>(sum[k], plus);
+  for (std::size_t k = 0; k < K; ++k) total[k] = fold_halves<sum_lanes>(sum[k], std::plus<>());
   return total;
 }
 

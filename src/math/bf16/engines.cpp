@@ -15,27 +15,24 @@ namespace {
 
 using AmxTiles = bf16_products::Tiles<bf16_products::Amx, bf16_products::Vectors>;
 
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]] void attend_by_vectors(Bf16Queries& queries,
-                                                                                        std::int64_t width,
-                                                                                        const Bf16Keys& keys,
-                                                                                        const Drops& drops) {
+#define FOR_VECTORS "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
+#define FOR_AMX FOR_VECTORS ",amx-tile,amx-bf16"
+
+[[gnu::target(FOR_VECTORS)]] void attend_by_vectors(Bf16Queries& queries, std::int64_t width, const Bf16Keys& keys,
+                                                    const Drops& drops) {
   attend_tiles<bf16_products::Vectors>(queries, width, keys, drops);
 }
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]] void backward_by_vectors(
-    Bf16Gradients& g, std::int64_t query, std::int64_t rows, std::int64_t key, const Drops& drops,
-    const KeyGradients& sums) {
+[[gnu::target(FOR_VECTORS)]] void backward_by_vectors(Bf16Gradients& g, std::int64_t query, std::int64_t rows,
+                                                      std::int64_t key, const Drops& drops, const KeyGradients& sums) {
   add_tile_gradients<bf16_products::Vectors>(g, query, rows, key, drops, sums);
 }
 
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")]] void attend_by_amx(Bf16Queries& queries,
-                                                                                                      std::int64_t width,
-                                                                                                      const Bf16Keys& keys,
-                                                                                                      const Drops& drops) {
+[[gnu::target(FOR_AMX)]] void attend_by_amx(Bf16Queries& queries, std::int64_t width, const Bf16Keys& keys,
+                                            const Drops& drops) {
   attend_tiles<AmxTiles>(queries, width, keys, drops);
 }
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")]] void backward_by_amx(
-    Bf16Gradients& g, std::int64_t query, std::int64_t rows, std::int64_t key, const Drops& drops,
-    const KeyGradients& sums) {
+[[gnu::target(FOR_AMX)]] void backward_by_amx(Bf16Gradients& g, std::int64_t query, std::int64_t rows, std::int64_t key,
+                                              const Drops& drops, const KeyGradients& sums) {
   add_tile_gradients<AmxTiles>(g, query, rows, key, drops, sums);
 }
 

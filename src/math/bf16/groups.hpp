@@ -78,7 +78,7 @@ float dot_rows(const bf16* a, const S* b, std::int64_t width) {
       sum[l] = __builtin_fmaf(static_cast<float>(a[i + l]), static_cast<float>(b[i + l]), sum[l]);
   for (std::int64_t l = 0; i + l < width; ++l)
     sum[l] = __builtin_fmaf(static_cast<float>(a[i + l]), static_cast<float>(b[i + l]), sum[l]);
-  return fold_halves<lanes>(sum, plus);
+  return fold_halves<lanes>(sum, std::plus<>());
 }
 
 struct Bf16Keys {
