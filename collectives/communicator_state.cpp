@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collectives/backends/call_errors.hpp"
 #include "collectives/staged_operation.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -235,8 +236,7 @@ Flight::Group Communicator::State::in_flight_recorder() const {
 
 void Communicator::State::refuse_after_giving_up() const {
   if (!gave_up_.empty()) [[unlikely]]
-    throw Error(Exit::runtime, fmt::format("rank {} gave up on this group", rank()), gave_up_,
-                "fix that error first; this group cannot be used any more");
+    throw_gave_up(fmt::format("rank {} gave up on this group", rank()), gave_up_);
 }
 
 Communicator::State& Communicator::State::pair(int from, int to) {

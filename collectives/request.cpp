@@ -55,7 +55,7 @@ Request::~Request() {
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    if (flight && flight->lost()) std::_Exit(static_cast<int>(Exit::watchdog));  // the guard has said why
+    if (const int code = flight ? flight->lost() : 0) std::_Exit(code);  // the guard has said why
     fmt::print(
         stderr,
         "error: a started call failed, and its Request was destroyed without wait()\n  {}\n  call wait() on every Request\n",

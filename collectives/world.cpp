@@ -47,10 +47,11 @@ bool oversubscribed(Transport& transport) {
 }  // namespace
 
 void end_rank(const std::exception& error, const World& world) {
-  if (world.runtime && world.runtime->flight()) world.runtime->flight()->failed();
+  const int code = exit_code_of(error);
+  if (world.runtime && world.runtime->flight()) world.runtime->flight()->failed(code);
   fmt::print(stderr, "{}", describe(error, world.transport->rank(), world.transport->size()));
   std::fflush(nullptr);
-  std::_Exit(exit_code_of(error));
+  std::_Exit(code);
 }
 
 World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOptions& options)

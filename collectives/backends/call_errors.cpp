@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -14,9 +16,13 @@ void throw_calls_differ(std::uint64_t sequence, const CallOf& ours, const CallOf
 }
 
 void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words) {
-  throw Error(Exit::runtime, fmt::format("rank {} has left a group in which other ranks still make calls", peer),
-              fmt::format("its calls there: {}; rank {} waits in call {}, {}", calls, rank, sequence, words),
-              fmt::format("all ranks of a group must make the same calls: did rank {} return early or fail?", peer));
+  throw Consequence(fmt::format("rank {} has left a group in which other ranks still make calls", peer),
+                    fmt::format("its calls there: {}; rank {} waits in call {}, {}", calls, rank, sequence, words),
+                    fmt::format("all ranks of a group must make the same calls: did rank {} return early or fail?", peer));
+}
+
+void throw_gave_up(std::string who, std::string why) {
+  throw Consequence(std::move(who), std::move(why), "fix that error first; this group cannot be used any more");
 }
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Errors that every backend throws if the calls of two ranks differ. Ranks are world ranks.
+// Errors that every backend throws if the calls of two ranks differ, or if a rank left or gave up. Ranks are world ranks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,5 +15,7 @@ struct CallOf {
 
 // `peer` left the group after `calls` calls, and `rank` waits in a later one.
 [[noreturn]] void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words);
+
+[[noreturn]] void throw_gave_up(std::string who, std::string why);
 
 }  // namespace chorale

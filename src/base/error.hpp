@@ -34,6 +34,14 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
+// Another rank failed or left first, so this one cannot go on. Where that rank has said why, this error need not be printed.
+class Consequence : public Error {
+ public:
+  Consequence(std::string what, std::string numbers, std::string fix,
+              std::source_location where = std::source_location::current())
+      : Error(Exit::runtime, std::move(what), std::move(numbers), std::move(fix), where) {}
+};
+
 // The user asked for something impossible: exit 2, three lines, no source location.
 [[noreturn]] void usage_error(std::string what, std::string numbers, std::string fix,
                               std::source_location where = std::source_location::current());

@@ -130,16 +130,17 @@ void Runtime::enter(MPI_Comm world) {
 }
 
 void Runtime::abort(int exit_code) const {
-  if (flight_) flight_->failed();
+  if (flight_) flight_->failed(exit_code);
   if (size_ > 1) PMPI_Abort(world_.get(), exit_code);
   _exit(exit_code);
 }
 
 void Runtime::abort(const std::exception& error) const {
-  const bool explained = flight_ && flight_->lost();  // the guard has said why
-  if (!explained) std::fputs(describe(error, rank_, size_).c_str(), stderr);
+  if (flight_ && dynamic_cast<const Consequence*>(&error)) flight_->await_lost();
+  const int lost_with = flight_ ? flight_->lost() : 0;  // the guard, or another rank, has said why
+  if (lost_with == 0) std::fputs(describe(error, rank_, size_).c_str(), stderr);
   std::fflush(nullptr);
-  abort(explained ? static_cast<int>(Exit::watchdog) : exit_code_of(error));
+  abort(lost_with != 0 ? lost_with : exit_code_of(error));
 }
 
 int run_ranks(const std::function<void(const Runtime&)>& body) try {

@@ -132,11 +132,16 @@ TEST_CASE("only the newest calls are kept, and a call that is gone is not taken 
 }
 
 TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
-  GuardWords words{
-      .host = "n1", .asks = true, .lost = "error: \x1b[1m\xff", .ranks = {rank_that(3, true, {sixth, seventh})}};
+  GuardWords words{.host = "n1",
+                   .asks = true,
+                   .lost = "error: \x1b[1m\xff",
+                   .exit_code = 3,
+                   .ranks = {rank_that(3, true, {sixth, seventh})}};
   words.look = Look{.done = 7, .any = 60, .ranks = 3, .here = 2, .stopped = 1, .traced = true};
   const GuardWords again = guard_words_in(to_text(words));
   CHECK(to_text(again) == to_text(words));
+  CHECK(again.exit_code == 3);
+  CHECK(guard_words_in(R"({"host": "a", "lost": "b"})").exit_code == 4);
   CHECK(again.look->waiting == never);
   CHECK(again.look->any == 60);
   CHECK(again.ranks.at(0).page.last()->awaits == -1);

@@ -1,9 +1,14 @@
-// Ranks that hang on purpose, for tests of the guard. After some calls, rank TEST_VICTIM does what TEST_HANG says:
+// Ranks that hang or fail on purpose, for tests of the guard. After some calls, rank TEST_VICTIM does what TEST_HANG says:
 //
 //   loop      computes for ever
 //   lost      never sees a message arrive
 //   crossed   calls on two groups in the opposite order of the others
+//   fails     stops the launcher, as if that were slow to hear of any end, and fails; the others see it leave the group
+//   aborts    likewise, but does not leave the group; the others wait
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "tests/collectives/worlds.hpp"
@@ -83,6 +88,12 @@ void hang() {
     c.all_reduce(slice);
   }
   if (how == "loop" && victim) compute_for_ever();
+  if ((how == "fails" || how == "aborts") && victim) {
+    const Error error(Exit::check, "this rank fails", "on purpose", "");
+    kill(getppid(), SIGSTOP);
+    if (how == "aborts") world().abort(error);
+    throw error;
+  }
   deaf = how == "lost" && victim;
   c.all_reduce(slice);
   other.barrier();

@@ -11,12 +11,13 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 import unittest
 
 from alive import processes
 from long_job import LongJob, ranks_of
-from programs import backends, chorale, finish, ranks, start, tests_run, until
+from programs import backends, chorale, finish, launch, ranks, spawn, start, tests_run, until
 from tally import Tally
 
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
@@ -137,6 +138,20 @@ class Guard(LongJob):
         self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
         self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
         return result.stderr, time.monotonic() - began
+
+    def test_the_code_of_a_rank_that_fails_is_that_of_the_run_however_slow_the_launcher_is(self):
+        backend = itertools.cycle(backends())
+        for victim, how in itertools.product(range(3), ("fails", "aborts")):
+            variables = {"TEST_HANG": how, "TEST_VICTIM": str(victim), "TEST_BACKEND": next(backend)}
+            with self.subTest(**variables):
+                job = spawn([*launch, "-n", "3", tests_run, "[.hangs]"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**os.environ, **variables})
+                until(lambda job=job: processes()[job.pid].state == "T", job)
+                time.sleep(0.5)  # in which the guard looks five times, and tells the other ranks
+                os.kill(job.pid, signal.SIGCONT)
+                _, errors = finish(job)
+                self.assertEqual(job.returncode, 3, errors)
+                self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_an_endless_loop_and_a_lost_message_are_named(self):
         chance, tally = random.Random(seed), Tally(self)

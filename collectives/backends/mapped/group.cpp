@@ -158,8 +158,7 @@ void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words
 void MappedGroup::throw_if_poisoned() {
   for (int r = 0; r < size(); ++r)
     if (const Board* board = board_of(r); board && look(board->poisoned))
-      throw Error(Exit::runtime, fmt::format("rank {} of the group gave up", r), board->why,
-                  "fix that error first; this group cannot be used any more");
+      throw_gave_up(fmt::format("rank {} of the group gave up", r), board->why);
 }
 
 }  // namespace chorale::mapped

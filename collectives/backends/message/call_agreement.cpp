@@ -57,8 +57,7 @@ void CallBook::examine() {
     letter = inbox.erase(letter);
     read(read_once);
   }
-  if (!gave_up_.empty())
-    throw Error(Exit::runtime, gave_up_, "", "fix that error first; this group cannot be used any more");
+  if (!gave_up_.empty()) throw_gave_up(gave_up_, "");
 }
 
 // Reads only the letters that say that a peer closed or left. The caller waits only for these letters, so no calls are

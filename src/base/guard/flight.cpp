@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "src/base/clock.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -18,6 +19,11 @@ SharedPage::SharedPage(int file) {
 
 Flight::~Flight() {
   if (page_->fate == FlightPage::Fate::running) page_->fate = FlightPage::Fate::finished;
+}
+
+void Flight::failed(int exit_code) {
+  page_->exit_code = exit_code;
+  std::atomic_ref(page_->fate).store(FlightPage::Fate::failed, std::memory_order_release);
 }
 
 Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
@@ -80,6 +86,12 @@ void Flight::waits(double patience_seconds, std::uint64_t moved, std::uint64_t t
   page_->awaited = ticket;
   page_->waits = 1;
   throw_if_lost();
+}
+
+// The guard looks ten times a second.
+void Flight::await_lost() const {
+  SystemClock clock;
+  for (const double until = clock.seconds() + 0.5; !lost() && clock.seconds() < until;) clock.sleep(1e-3);
 }
 
 void Flight::throw_if_lost() const {

@@ -41,7 +41,7 @@ class Flight {
   void saved(std::string_view checkpoint) { put(page_->saved, checkpoint), beat(); }
   void asked_to_end() { page_->asked_to_end = 1; }
   std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
-  void failed() { page_->fate = FlightPage::Fate::failed; }
+  void failed(int exit_code);
   void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
 
   struct Group {
@@ -63,8 +63,10 @@ class Flight {
   // While this rank waits. Throws if the run cannot go on.
   void waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket);
   void goes_on() { page_->waits = 0; }
-  bool lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire) != 0; }
+  // The exit code of a run that cannot go on; 0: it can.
+  int lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire); }
   void throw_if_lost() const;
+  void await_lost() const;  // for half a second at most, until the guard has seen that another rank failed
 
  private:
   Descriptor line_;  // to the guard, which sees that it closes when this process ends

@@ -44,6 +44,7 @@ struct FlightPage {
 
   std::int32_t rank = 0, size = 1, pid = 0;
   Fate fate = Fate::running;
+  std::int32_t exit_code = 0;  // of a rank that failed
   char host[64] = {};
   char doing[64] = {};        // "start-up", "step 12", "saving step 12"
   char folder[512] = {};      // of the run, for dumps; "" before there is one
@@ -62,7 +63,7 @@ struct FlightPage {
 
   // Written by the guard.
   std::uint64_t judged = 0;  // how often it has judged whether the run hangs
-  std::uint32_t lost = 0;    // 1: the run cannot go on; `reason` says why
+  std::int32_t lost = 0;     // not 0: the run cannot go on, `reason` says why, and this is the exit code
   char reason[1024] = {};
 
   const FlightCall* call(std::uint64_t ticket) const {

@@ -7,8 +7,8 @@
 //                                        ├─ a rank waits, nothing moves     says who is late, and who waits for whom
 //                                        └─ a rank has lost its parent      ends the ranks, removes what MPI left behind
 //
-// In each case it tells the waits of the other ranks, which end with exit code 4. Then the launcher ends the ranks that do
-// not wait, or else the guard does.
+// In each case it tells the waits of the other ranks, which end with exit code 4, or with the code of a rank that failed and
+// said why. Then the launcher ends the ranks that do not wait, or else the guard does.
 //
 // Progress is judged, never speed: a run hangs if a rank waits for others and no rank of any host gets anything done (calls,
 // layers, steps of schedules) for as long as the wait's limit. A run does not hang if all its ranks are stopped, or if a

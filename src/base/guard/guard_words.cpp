@@ -116,7 +116,7 @@ std::string to_text(const GuardWords& words, int indent) {
   if (words.look) json["look"] = json_of(*words.look);
   if (words.asks) json["asks"] = true;
   if (words.judges) json["judges"] = true;
-  if (!words.lost.empty()) json["lost"] = words.lost;
+  if (!words.lost.empty()) json["lost"] = words.lost, json["code"] = words.exit_code;
   for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
@@ -132,6 +132,7 @@ GuardWords guard_words_in(const std::string& text) try {
   words.asks = json.value("asks", false);
   words.judges = json.value("judges", false);
   words.lost = json.value("lost", "");
+  words.exit_code = json.value("code", words.exit_code);
   for (const Json& rank : json.value("ranks", Json::array())) words.ranks.push_back(rank_in(rank));
   return words;
 } catch (const Json::exception& error) {

@@ -3,12 +3,13 @@
 //   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do; with "judges" from rank 0's
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
 //   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the answer
-//   {"host": "n1", "lost": "error: rank 2 …", "ranks": […]}               the run cannot go on; also the file of a dump
+//   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "ranks": […]}    the run cannot go on; also the file of a dump
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/error.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/look.hpp"
 
@@ -20,8 +21,9 @@ struct GuardWords {
   std::string host;
   std::optional<Look> look = {};
   bool asks = false;
-  bool judges = false;    // the guard of rank 0 sees all ranks, and judges whether the run hangs
-  std::string lost = "";  // the explanation
+  bool judges = false;                               // the guard of rank 0 sees all ranks, and judges whether the run hangs
+  std::string lost = "";                             // the explanation
+  int exit_code = static_cast<int>(Exit::watchdog);  // of the ranks of a run that is lost
   std::vector<SeenRank> ranks = {};
 };
 

@@ -98,8 +98,11 @@ bool LocalRanks::holds(int rank) const {
   return std::ranges::any_of(ranks_, [&](const Rank& one) { return one.page->rank == rank; });
 }
 
-bool LocalRanks::any_failed() const {
-  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.page->fate == FlightPage::Fate::failed; });
+int LocalRanks::failed_with() const {
+  for (const Rank& rank : ranks_)
+    if (std::atomic_ref(rank.page->fate).load(std::memory_order_acquire) == FlightPage::Fate::failed)
+      return rank.page->exit_code;
+  return 0;
 }
 
 bool LocalRanks::asked_to_end() const {
@@ -154,11 +157,11 @@ void LocalRanks::judged() {
   for (const Rank& rank : ranks_) std::atomic_ref(rank.page->judged).fetch_add(1, std::memory_order_relaxed);
 }
 
-void LocalRanks::lose(const std::string& why) {
+void LocalRanks::lose(const std::string& why, int exit_code) {
   for (const Rank& rank : ranks_) {
     if (!rank.here) continue;
     put(rank.page->reason, why);
-    std::atomic_ref(rank.page->lost).store(1, std::memory_order_release);
+    std::atomic_ref(rank.page->lost).store(exit_code, std::memory_order_release);
   }
 }
 

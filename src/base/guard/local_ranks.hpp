@@ -28,14 +28,14 @@ class LocalRanks {
 
   bool are_over() const;  // all have ended, and no more are expected
   bool holds(int rank) const;
-  bool any_failed() const;
+  int failed_with() const;    // the exit code of a rank that failed; 0: none has
   bool asked_to_end() const;  // somebody has sent a signal that asks a rank to end
   bool orphaned() const;      // a rank has lost the parent that it had when it came
   Look look();
   std::vector<SeenRank> seen() const;
-  void judged();                      // tells their waits that a guard watches over them
-  void lose(const std::string& why);  // tells their waits that the run cannot go on
-  void end();                         // kills those that live
+  void judged();                                     // tells their waits that a guard watches over them
+  void lose(const std::string& why, int exit_code);  // tells their waits that the run cannot go on
+  void end();                                        // kills those that live
 
  private:
   struct Condition {  // of a process

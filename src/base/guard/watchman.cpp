@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/base/host.hpp"
 
@@ -17,6 +18,7 @@ constexpr double words_seconds = 0.5;           // between two words to other gu
 constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
 constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
 constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
+constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
 
 }  // namespace
 
@@ -58,20 +60,23 @@ void Watchman::hear_ranks() {
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
       if (by_itself || ranks_.asked_to_end())
-        lose(fmt::format("rank {} {}", rank, ended->end), true);
+        lose(fmt::format("rank {} {}", rank, ended->end), died_or_hung, true);
       else
         explain(explain_end(*ended, all));
     }
   }
-  if (lost_at_ < 0 && ranks_.any_failed()) lose(fmt::format("a rank on {} failed, and has said why", host_name()), true);
+  // All end with the code of the rank that failed. So the code of the run is this one, whichever rank's end the launcher
+  // hears of first.
+  if (const int code = ranks_.failed_with(); lost_at_ < 0 && code != 0)
+    lose(fmt::format("a rank on {} failed, and has said why", host_name()), code, true);
 }
 
 void Watchman::hear_guards() {
   for (const auto& [from, words] : others_.move()) {
     if (words.asks) others_.say(*from, this->words());
     if (words.lost.empty() || lost_at_ >= 0) continue;
-    lose(words.lost, false);
-    others_.say({.host = host_name(), .lost = words.lost});
+    lose(words.lost, words.exit_code, false);
+    others_.say({.host = host_name(), .lost = words.lost, .exit_code = words.exit_code});
   }
 }
 
@@ -147,17 +152,17 @@ GuardWords Watchman::words() const { return {.host = host_name(), .look = look_,
 
 void Watchman::explain(const std::string& explanation) {
   std::fputs(explanation.c_str(), stderr);
-  lose(explanation, true);
+  lose(explanation, died_or_hung, true);
 }
 
 // The waits of all ranks see it. Then their launcher ends those that do not wait.
-void Watchman::lose(const std::string& why, bool tell_others) {
+void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   lost_at_ = clock_.seconds();
-  ranks_.lose(why);
-  if (tell_others) others_.say({.host = host_name(), .lost = why});
+  ranks_.lose(why, exit_code);
+  if (tell_others) others_.say({.host = host_name(), .lost = why, .exit_code = exit_code});
   others_.move();
   GuardWords said = words();
-  said.lost = why;
+  said.lost = why, said.exit_code = exit_code;
   if (tell_others) others_.say({.host = host_name(), .ranks = said.ranks});
   const std::vector<SeenRank> local = std::move(said.ranks);
   said.ranks = everybody();

@@ -31,8 +31,9 @@ class Watchman {
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
-  void explain(const std::string& explanation);         // the run is lost; says why, here and to all ranks
-  void lose(const std::string& why, bool tell_others);  // the run is lost; somebody else has said why
+  void explain(const std::string& explanation);  // the run is lost; says why, here and to all ranks
+  // The run is lost; somebody else has said why. The ranks that wait end with this exit code.
+  void lose(const std::string& why, int exit_code, bool tell_others);
   void clean_up();
 
   Clock& clock_;
