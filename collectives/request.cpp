@@ -51,17 +51,19 @@ void Request::forget() {
 // safe. During stack unwinding the wait is short, so that the first error is reported soon.
 Request::~Request() {
   if (!pending_) return;
-  const Flight* const flight = pending_->group->engine->flight();
+  Flight* const flight = pending_->group->engine->flight();
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    if (const int code = flight ? flight->lost() : 0) std::_Exit(code);  // the guard has said why
+    if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // it has been said why
     fmt::print(
         stderr,
         "error: a started call failed, and its Request was destroyed without wait()\n  {}\n  call wait() on every Request\n",
         error.what());
     std::fflush(nullptr);
-    std::_Exit(static_cast<int>(Exit::runtime));
+    constexpr int code = static_cast<int>(Exit::runtime);
+    if (flight) flight->failed(code);
+    std::_Exit(code);
   }
 }
 

@@ -47,11 +47,12 @@ bool oversubscribed(Transport& transport) {
 }  // namespace
 
 void end_rank(const std::exception& error, const World& world) {
-  const int code = exit_code_of(error);
-  if (world.runtime && world.runtime->flight()) world.runtime->flight()->failed(code);
+  Flight* const flight = world.runtime ? world.runtime->flight() : nullptr;
+  if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // it has been said why
   fmt::print(stderr, "{}", describe(error, world.transport->rank(), world.transport->size()));
   std::fflush(nullptr);
-  std::_Exit(code);
+  if (flight) flight->failed(exit_code_of(error));
+  std::_Exit(exit_code_of(error));
 }
 
 World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOptions& options)

@@ -136,8 +136,7 @@ void Runtime::abort(int exit_code) const {
 }
 
 void Runtime::abort(const std::exception& error) const {
-  if (flight_ && dynamic_cast<const Consequence*>(&error)) flight_->await_lost();
-  const int lost_with = flight_ ? flight_->lost() : 0;  // the guard, or another rank, has said why
+  const int lost_with = flight_ ? flight_->lost_after(error) : 0;  // the guard, or another rank, has said why
   if (lost_with == 0) std::fputs(describe(error, rank_, size_).c_str(), stderr);
   std::fflush(nullptr);
   abort(lost_with != 0 ? lost_with : exit_code_of(error));

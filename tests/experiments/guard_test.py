@@ -140,14 +140,14 @@ class Guard(LongJob):
         return result.stderr, time.monotonic() - began
 
     def test_the_code_of_a_rank_that_fails_is_that_of_the_run_however_slow_the_launcher_is(self):
-        backend = itertools.cycle(backends())
-        for victim, how in itertools.product(range(3), ("fails", "aborts")):
-            variables = {"TEST_HANG": how, "TEST_VICTIM": str(victim), "TEST_BACKEND": next(backend)}
+        for (victim, backend), how in itertools.product(enumerate(backends()), ("fails", "aborts")):
+            variables = {"TEST_HANG": how, "TEST_VICTIM": str(victim % 3), "TEST_BACKEND": backend}
             with self.subTest(**variables):
                 job = spawn([*launch, "-n", "3", tests_run, "[.hangs]"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             env={**os.environ, **variables})
+                self.addCleanup(self.end, job)
                 until(lambda job=job: processes()[job.pid].state == "T", job)
-                time.sleep(0.5)  # in which the guard looks five times, and tells the other ranks
+                time.sleep(1)  # in which the guard looks ten times, and tells the other ranks
                 os.kill(job.pid, signal.SIGCONT)
                 _, errors = finish(job)
                 self.assertEqual(job.returncode, 3, errors)

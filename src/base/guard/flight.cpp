@@ -88,10 +88,12 @@ void Flight::waits(double patience_seconds, std::uint64_t moved, std::uint64_t t
   throw_if_lost();
 }
 
-// The guard looks ten times a second.
-void Flight::await_lost() const {
+int Flight::lost_after(const std::exception& error) const {
+  constexpr double patience_seconds = 2;  // the guard looks ten times a second
   SystemClock clock;
-  for (const double until = clock.seconds() + 0.5; !lost() && clock.seconds() < until;) clock.sleep(1e-3);
+  if (dynamic_cast<const Consequence*>(&error))
+    for (const double until = clock.seconds() + patience_seconds; !lost() && clock.seconds() < until;) clock.sleep(1e-3);
+  return lost();
 }
 
 void Flight::throw_if_lost() const {

@@ -66,7 +66,9 @@ class Flight {
   // The exit code of a run that cannot go on; 0: it can.
   int lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire); }
   void throw_if_lost() const;
-  void await_lost() const;  // for half a second at most, until the guard has seen that another rank failed
+  // `lost()` when this rank ends with `error`. If the error only follows from another rank's, this waits for two seconds at
+  // most until the guard has seen that rank fail.
+  int lost_after(const std::exception& error) const;
 
  private:
   Descriptor line_;  // to the guard, which sees that it closes when this process ends

@@ -59,8 +59,9 @@ void Watchman::hear_ranks() {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
+      const int failed = ranks_.failed_with();  // another rank may have failed, and the launcher ended this one
       if (by_itself || ranks_.asked_to_end())
-        lose(fmt::format("rank {} {}", rank, ended->end), died_or_hung, true);
+        lose(fmt::format("rank {} {}", rank, ended->end), failed != 0 ? failed : died_or_hung, true);
       else
         explain(explain_end(*ended, all));
     }
