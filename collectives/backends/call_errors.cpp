@@ -21,8 +21,8 @@ void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence,
                     fmt::format("all ranks of a group must make the same calls: did rank {} return early or fail?", peer));
 }
 
-void throw_gave_up(std::string who, std::string why) {
-  throw Consequence(std::move(who), std::move(why), "fix that error first; this group cannot be used any more");
+void throw_gave_up(std::string what, std::string why) {
+  throw Consequence(std::move(what), std::move(why), "fix that error first; this group cannot be used any more");
 }
 
 }  // namespace chorale

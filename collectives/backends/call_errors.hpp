@@ -16,6 +16,7 @@ struct CallOf {
 // `peer` left the group after `calls` calls, and `rank` waits in a later one.
 [[noreturn]] void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words);
 
-[[noreturn]] void throw_gave_up(std::string who, std::string why);
+// `what` says which rank gave up on the group, and `why` quotes its error.
+[[noreturn]] void throw_gave_up(std::string what, std::string why);
 
 }  // namespace chorale
