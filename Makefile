@@ -44,7 +44,7 @@ run_packages  := g++ git pkg-config iproute2 $(mpi_packages) libhdf5-dev libdnnl
 test_packages := catch2 cmake librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 python3-protobuf python3-matplotlib hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
 fuzz_packages := clang-19 libclang-rt-19-dev libomp-19-dev
-packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all chaos fuzz bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter tests test test-all chaos fuzz bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages)) $(if $(filter fuzz,$(MAKECMDGOALS)),$(fuzz_packages))
 
 # `make gpu-bundle` builds for another machine: for all usual x86-64 processors (v3), in a separate build folder.
@@ -156,7 +156,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test test-all chaos fuzz bench experiments published report data lint format install gpu-bundle
+worked  = all program tests examples run test test-all chaos fuzz bench experiments published report data lint format install gpu-bundle
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -164,13 +164,20 @@ ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
 endif
 # `setup` may have installed libraries that were missing when this Makefile was read, so each target starts make again. A first dry run
 # counts the build steps (`steps`). It needs the stamps and bundles, so `make written` makes these before.
+# `+`: the line starts make through a variable, so make does not see that it must share its jobs (-j2) with what the line starts.
 make = $(MAKE) --no-print-directory $(if $(portable),portable=yes)
 $(worked): setup
-	@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
+	+@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
 	$(make) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) steps=$$steps do-$@
 
 ## all         build the program and the library, and the CUDA plugin if the toolkit is found
 do-all: $B/chorale $(library) $(plugin)
+
+## program     build the program alone: all that an edit needs to be tried
+do-program: $B/chorale $(if $(device),$(plugin))
+
+## tests       build the C++ tests alone: build/tests_run
+do-tests: $B/tests_run
 
 ## examples    build examples/*.cpp, each as your own program would be built
 do-examples: $(examples)

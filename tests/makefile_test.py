@@ -1,0 +1,52 @@
+"""The Makefile: how many jobs a target builds with, and that a developer builds no more than an edit needs."""
+import os
+import re
+import unittest
+
+from programs import start
+
+
+def make(*words):
+    """Runs make as a user would: without the settings of the make that runs these tests, and without touching stamps."""
+    return start(["make", "SETUP=", "always=", *words], MAKEFLAGS="", MAKELEVEL="")
+
+
+class Jobs(unittest.TestCase):
+    # A target of ours that says with how many jobs make builds what it needs.
+    toy = ["worked=toy", r"""--eval=do-toy: ; @grep -oPm1 '(?<= )-j\d*(?= )' <<< " $$MAKEFLAGS " """, "toy"]
+
+    def test_a_target_builds_with_as_many_jobs_as_asked_for(self):
+        for asked, given in ((["-j2"], "-j2"), (["-j", "3"], "-j3"), (["-k", "-j2"], "-j2"), (["-j1"], "-j1"),
+                             (["-j"], "-j"), ([], "-j" + start(["nproc"]).stdout.strip())):
+            with self.subTest(asked=asked):
+                made = make(*asked, *self.toy)
+                self.assertEqual((made.returncode, made.stderr), (0, ""))  # else "jobserver unavailable: using -j1"
+                self.assertEqual(made.stdout, f"{given}\n")
+
+
+class AfterAnEdit(unittest.TestCase):
+    def built_by(self, target):
+        """What `make TARGET` would build from scratch, by the kind of step: {"c++": {"….o", …}, …}."""
+        made = make("-n", "V=", "B=build/not-there", "always=FORCE", "CUDA=/opt/cuda", "NCCL=", f"do-{target}")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        steps = {}
+        for kind, what in re.findall(r"printf '%-5s %s\\n' {1,2}'(\S+)' '(\S+)'", made.stdout):
+            steps.setdefault(kind, set()).add(what.removeprefix("build/not-there/"))
+        return steps
+
+    def test_the_program_alone_needs_no_kernels_library_or_tests(self):
+        program, everything = self.built_by("program"), self.built_by("all")
+        if not os.path.exists("/dev/nvidiactl"):
+            self.assertEqual(program["link"], {"chorale"})
+            self.assertNotIn("nvcc", program)
+        self.assertEqual(everything["link"], {"chorale", "libchorale.so", "chorale_cuda.so"})
+        self.assertIn("nvcc", everything)
+        self.assertFalse([file for file in program["c++"] if "tests" in file])
+
+    def test_the_tests_alone_need_no_kernels_or_library(self):
+        tests = self.built_by("tests")
+        self.assertEqual((tests["link"], "nvcc" in tests), ({"tests_run"}, False))
+
+
+if __name__ == "__main__":
+    unittest.main()
