@@ -95,7 +95,7 @@ void Communicator::give_up(const std::exception& why) {
   }
 }
 
-Choice Communicator::choice(const Call& call) const { return state().route_of(call)->choice; }
+Choice Communicator::choice(const Call& call) const { return state().route_of(state().used(call))->choice; }
 
 void Communicator::run(const Call& call) { state().run(call); }
 Request Communicator::start(const Call& call) { return Request(state().launch(call)); }

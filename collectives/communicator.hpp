@@ -12,7 +12,8 @@
 // WorldOptions::beside.
 //
 // Sizes. Each buffer has exactly the number of elements shown in this table, where n is the length of the whole vector; any
-// other number is an error. On ranks other than the root, a buffer marked "root" is ignored.
+// other number is an error. On ranks other than the root, a buffer marked "root" is ignored and may be Slice{}. The other
+// buffers state the type and the device of the call even if they are empty: Slice{nullptr, 0, DType::i32}.
 //
 //                   input             output                          input             output
 //   all_reduce      n                 n              reduce           n                 n (root)
@@ -26,9 +27,9 @@
 //
 // In place. `input` and `output` may be the same vector, either on all ranks or on none. An argument that is one block is
 // then a part of that vector: rank r's `input` of all_gather and its `output` of reduce_scatter begin after the blocks of
-// ranks 0 to r−1. (An all_to_all with counts may be in place on some ranks only.) For an in-place reduce, every rank passes
-// the vector as input and output. Buffers that overlap in another way give undefined results. gather and scatter have no
-// in-place form.
+// ranks 0 to r−1. (An all_to_all with counts may be in place on some ranks only.) For an in-place reduce or
+// broadcast, every rank passes the vector as input and output. Buffers that overlap in another way give undefined results.
+// gather and scatter have no in-place form.
 //
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If one of them waits for
 // this rank in a later call, that call throws and names the rank that left. The destructor does not wait for other ranks,

@@ -55,8 +55,23 @@ std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   return operation;
 }
 
-void Communicator::State::run(const Call& call) try {
+// Only the root needs both buffers of a collective that has a root. On another rank the ignored buffer may be of any type,
+// device and size. It gets those of the buffer that this rank uses, which alone states them: the same vector in a call in
+// place, otherwise an empty one.
+Call Communicator::State::used(Call call) const {
+  if (!has_root(call.what) || rank() == call.root) return call;
+  const bool gives = call.what == Collective::reduce || call.what == Collective::gather;
+  const Slice& uses = gives ? call.input : call.output;
+  Slice& ignored = gives ? call.output : call.input;
+  const void* const place = ignored.data;
+  ignored = uses;
+  if (place != uses.data) ignored.data = nullptr, ignored.count = 0;
+  return call;
+}
+
+void Communicator::State::run(const Call& given) try {
   refuse_after_giving_up();
+  const Call call = used(given);
   if (awaits_input(call)) return Request(launch(call)).wait();
   Request::PendingCall pending{.group = this, .route = route_of(call), .blocking = native_blocks && queue_.empty()};
   struct Forgotten {
@@ -96,7 +111,7 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   std::vector<Call> pieces;
   for (std::int64_t first = 0; first < vector.count; first += each) {
     Call piece = call;
-    for (Slice* slice : {&piece.input, &piece.output})  // may be empty on ranks other than the root
+    for (Slice* slice : {&piece.input, &piece.output})  // empty where it is ignored
       if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
     pieces.push_back(piece);
   }
@@ -111,9 +126,9 @@ bool Communicator::State::awaits_input(const Call& call) const {
 
 bool Communicator::State::is_staged(const Call& call) const { return !world->transport->reaches(is_on_device(call), false); }
 
-Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
+Request::PendingCall* Communicator::State::launch(const Call& given, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
-  const std::vector<Call> pieces = pieces_of(call);
+  const std::vector<Call> pieces = pieces_of(used(given));
   std::vector<std::shared_ptr<Route>> planned;  // all pieces are planned before the first begins, because planning may throw
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;

@@ -43,7 +43,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void give_up(const std::exception& error) noexcept;  // on all calls of the group
   void abandon(Request::PendingCall& call);            // on one call
   State& pair(int from, int to);
-  const std::shared_ptr<Route>& route_of(const Call& call);
+  Call used(Call call) const;  // without the buffers that this rank ignores
+  const std::shared_ptr<Route>& route_of(const Call& used);
 
   std::shared_ptr<ProgressEngine> engine;
   std::shared_ptr<World> world;

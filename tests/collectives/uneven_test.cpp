@@ -227,7 +227,33 @@ std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
 }
 
+// Ranks other than the root pass buffers of no type, or of another type and size, where they are ignored. The own block of
+// some ranks, or the whole vector, is empty.
+std::string ignored_buffers_state_nothing(Communicator& c) {
+  using enum Collective;
+  const int p = c.size();
+  std::vector<double> other(7);
+  int turn = 0;
+  for (const Collective what : {gather, scatter, reduce, broadcast})
+    for (const int shape : {0, 3})
+      for (const Slice& ignored : {Slice{}, Slice{other.data(), 7, DType::f64}}) {
+        Problem problem = Problem::even(what, shape == 0 ? 11 : 0, p, ++turn % p);
+        problem.rank = c.rank();
+        Sizes counts;
+        for (int r = 0; r < p; ++r) counts.push_back(block_size(shape, r, p));
+        const bool is_cut = what == gather || what == scatter;
+        if (is_cut) problem.blocks = Blocks(counts);
+        const Trial trial(problem, DType::i32, Redop::sum, c.allocator());
+        Call call{what, trial.input(), trial.output(), Redop::sum, problem.root, is_cut ? Counts(counts) : Counts{}};
+        if (c.rank() != problem.root) (what == gather || what == reduce ? call.output : call.input) = ignored;
+        c.run(call);
+        if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
+      }
+  return "";
+}
+
 constexpr Check checks[] = {
+    {"ignored buffers", ignored_buffers_state_nothing},
     {"blocks of any sizes", blocks_of_any_sizes},
     {"exchanges of any sizes", exchanges_of_any_sizes},
     {"bruck with counts that differ", bruck_is_refused_alike},
