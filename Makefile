@@ -156,7 +156,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all program tests examples run test test-all chaos fuzz bench experiments published report data lint format install gpu-bundle
+worked  = all program tests library examples run test test-all chaos fuzz bench experiments published report data lint format install gpu-bundle
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -178,6 +178,9 @@ do-program: $B/chorale $(if $(device),$(plugin))
 
 ## tests       build the C++ tests alone: build/tests_run
 do-tests: $B/tests_run
+
+## library     build the library, its headers and build/chorale.pc, for your own programs
+do-library: $(library)
 
 ## examples    build examples/*.cpp, each as your own program would be built
 do-examples: $(examples)
