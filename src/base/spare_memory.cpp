@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 #include "src/base/error.hpp"
@@ -19,6 +23,13 @@ void require_spare_memory(const char* library) {
     throw Error(Exit::runtime, fmt::format("there is too little memory for {}", library),
                 fmt::format("{} MiB cannot be mapped: {}", mebibytes, std::strerror(errno)), more_memory);
   munmap(spare, bytes);
+}
+
+std::int64_t free_addresses() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+  const std::int64_t pages = std::atoll(first_line("/proc/self/statm").c_str());  // the first number: all that is mapped
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGE_SIZE));
 }
 
 }  // namespace chorale

@@ -70,6 +70,8 @@ class FullMemory(unittest.TestCase):
         cls.namespace = mount_namespace()
         own_shm = [*cls.namespace, *in_shm, "1G"] if cls.namespace else []
         code, cls.needed = peaks([*own_shm, *launch, "-n", "2", os.path.abspath(chorale), *tiny])
+        # The arenas of the two ranks take as many addresses as the machine has memory, but under a limit only what it leaves.
+        cls.needed["as"] -= 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         assert code == 0 and cls.needed["as"] > 0, cls.needed
 
     def setUp(self):
@@ -118,6 +120,12 @@ class FullMemory(unittest.TestCase):
         if not self.namespace:
             self.skipTest("nothing can be mounted here")
         self.try_limits(-(-int(os.environ.get("LIMITS", "4")) // 2), ("shm",), self.by_disk)
+
+    def test_addresses_for_what_a_run_needs_are_enough_however_much_memory_the_machine_has(self):
+        for words in runs:
+            with self.subTest(" ".join(words)):
+                done = start(self.by_limit("as", self.needed["as"] + (1 << 30), words), folder=self.folder, **as_root)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_limit_of_the_address_space_is_named(self):
         self.try_limits(int(os.environ.get("LIMITS", "4")) // 2, ("as", "data"), self.by_limit)

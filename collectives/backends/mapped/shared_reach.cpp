@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -17,18 +18,35 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/polling_barrier.hpp"
+#include "src/base/spare_memory.hpp"
+#include "src/base/text.hpp"
 #include "src/memory/arena.hpp"
 
 namespace chorale::mapped {
 namespace {
 
+// The bytes of an arena: as much as the machine has memory, because untouched pages cost nothing. Under a limit of the
+// address space (ulimit -v), each rank needs addresses for the arenas of all ranks, and for its own libraries and heap. So
+// the arenas then share half of the addresses that are left on the rank that has the fewest.
+std::int64_t arena_bytes(const mpi::Runtime& host) {
+  constexpr std::int64_t fewest = 16 << 20;
+  const std::int64_t left = free_addresses(), each = left < 0 ? memory_bytes() : left / 2 / host.size();
+  const std::vector<std::int64_t> all = mpi::all_gather(host.world(), std::min(each, memory_bytes()));
+  const std::int64_t least = *std::ranges::min_element(all);
+  if (least < fewest)
+    throw Error(
+        Exit::runtime, "there are too few addresses for shared memory",
+        fmt::format("a rank of {} may map {} for each; {} are needed", host.size(), human_bytes(least), human_bytes(fewest)),
+        "raise the limit of the address space (ulimit -v), or use the backend mpi");
+  return least;
+}
+
 // Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary. Only the kernel can read
 // such memory for a peer.
 class SharedReach final : public Reach {
  public:
-  // Reserves as much address space as the machine has memory; untouched pages cost nothing.
   SharedReach(const mpi::Runtime& runtime, bool can_read)
-      : arena_(memory_bytes()), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
+      : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect without Yama
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
