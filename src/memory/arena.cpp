@@ -69,8 +69,9 @@ void* Arena::take(std::int64_t bytes) {
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
   // Pieces of at least a huge page return their pages to the kernel at once. Smaller pieces seldom start on a page boundary,
-  // so their pages stay allocated for reuse. Peers may still read what a piece held: a board of their last calls.
-  if (length >= huge_page) return_pages(place, length);
+  // so their pages stay allocated for reuse.
+  static_assert(kept_bytes == huge_page - alignment);
+  if (length > kept_bytes) return_pages(place, length);
   free_.give_back(offset_of(place), length);
 }
 

@@ -34,6 +34,10 @@ class Mapping {
 
 class Arena final : public Memory {
  public:
+  // Pieces of up to this size keep their contents when they are given back, until they are lent again. So a peer may still
+  // read them.
+  static constexpr std::int64_t kept_bytes = (2 << 20) - 128;
+
   explicit Arena(std::int64_t bytes);  // bytes of address space; throws if the kernel has no memfd
 
   Device device() const override { return {}; }

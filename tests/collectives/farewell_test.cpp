@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "collectives/backends/mapped/group.hpp"
+#include "src/base/error.hpp"
 #include "tests/catch.hpp"
 
 using namespace chorale;
@@ -101,6 +102,11 @@ TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed an
     CHECK(side->reach->graveyard.left_alone());
     CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's board, and one for each leave()
   }
+}
+
+TEST_CASE("a board that would be too large to outlive its owner is refused") {
+  Boards boards(std::make_unique<PlainReach>());
+  CHECK_THROWS_AS(boards.put_up(100'000), Error);
 }
 
 TEST_CASE("when a rank leaves a pair that the other has not created yet, every board is freed") {

@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "src/base/error.hpp"
+#include "src/memory/arena.hpp"
+
 namespace chorale::mapped {
 
 Buffer Boards::put_up(int members) {
@@ -10,6 +13,7 @@ Buffer Boards::put_up(int members) {
       if (look(member(*static_cast<Board*>(left.board.data()), r).gone) == 0) return false;
     return true;
   });
+  require(board_bytes(members) <= Arena::kept_bytes, "{} ranks of one host are too many for a board", members);
   Buffer board = reach_->memory().allocate(board_bytes(members), Category::comm);
   // Initializes only words and counters, which may be read before they are first written. Most pages stay untouched.
   auto* fresh = static_cast<Board*>(board.data());
