@@ -216,6 +216,7 @@ class Prove final : public Command {
       told_to_stop_ = told_to_stop_ || signals_->pending();
       if (!mpi::ranks_where(runtime.world(), told_to_stop_).empty()) break;
       const std::span<const Case> round = round_from(std::span(cases).subspan(first), runtime.size());
+      runtime.now(fmt::format("layout {} of {}", first + 1, cases.size()));
       if (progress)
         progress->update(static_cast<std::int64_t>(first),
                          to_string(round[0].layout) + (round.size() > 1 ? " …" : "") + " " + round[0].variation);

@@ -29,7 +29,7 @@ Signals::~Signals() {
 std::optional<int> Signals::pending() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  if (flight_) flight_->asked_to_end();
+  if (flight_ && info.ssi_signo != SIGUSR1) flight_->asked_to_end();
   return static_cast<int>(info.ssi_signo);
 }
 

@@ -122,6 +122,20 @@ TEST_CASE("the guard says how a rank ended, its last call, and from where to res
   says(said, "chorale explain runs/a\n");
 }
 
+TEST_CASE("the guard says what keeps ranks that were asked to end, what is kept, and which rank never came") {
+  SeenRank first = rank_that(0, true, {sixth}), second = rank_that(1, false, {sixth}, 'R');
+  put(first.page.folder, "runs/a");
+  put(first.page.saved, "runs/a/checkpoints/step-10");
+  CHECK(explain_request({second, first}, 4, "they may be killed") ==
+        "warning: the ranks were asked to end, and are still busy with step 12\n  what is done is recorded in runs/a\n"
+        "  the newest checkpoint: --load runs/a/checkpoints/step-10\n"
+        "  ranks 2-3 never reached the guard: dead since the start, or late\n  they may be killed\n");
+  first.state = 'X';
+  CHECK(explain_request({second, first}, 2, "they may be killed") ==
+        "warning: the ranks were asked to end, and are still busy with step 12\n  they may be killed\n");
+  CHECK(explain_request({first}, 1, "they may be killed").empty());
+}
+
 TEST_CASE("only the newest calls are kept, and a call that is gone is not taken for another") {
   FlightPage page;
   FlightCall& call = page.calls[40 % FlightPage::kept];

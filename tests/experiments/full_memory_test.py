@@ -70,7 +70,7 @@ class FullMemory(unittest.TestCase):
         cls.namespace = mount_namespace()
         own_shm = [*cls.namespace, *in_shm, "1G"] if cls.namespace else []
         code, cls.needed = peaks([*own_shm, *launch, "-n", "2", os.path.abspath(chorale), *tiny])
-        # The arenas of the two ranks take as many addresses as the machine has memory, but under a limit only what it leaves.
+        # The arenas of both ranks take as many addresses as the machine has memory, but under a limit only what it leaves.
         cls.needed["as"] -= 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         assert code == 0 and cls.needed["as"] > 0, cls.needed
 

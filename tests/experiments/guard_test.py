@@ -130,6 +130,32 @@ class Guard(LongJob):
                 self.assertEqual(glob.glob(f"{self.folder.name}/ompi.*/pid.*"), [])
                 print(f"launcher {trial}: all gone after {seconds:.1f} s")
 
+    def test_what_is_kept_is_said_before_the_launcher_kills_ranks_that_it_has_asked_to_end(self):
+        job = self.train("--save-interval", "20", ranks=2)
+        until(lambda: self.steps() > 30, job)
+        waits_for, asked = ranks_of(job)[0], ranks_of(job)[1]
+        os.kill(waits_for, signal.SIGSTOP)  # so the step cannot end
+        os.kill(asked, signal.SIGTERM)
+        errors = ""
+        while "without a limit" not in errors:
+            line = job.stderr.readline()
+            self.assertTrue(line, errors)
+            errors += line
+        self.assertRegex(errors, rf"warning: the ranks were asked to end, and are still busy with (step|saving step) \d+\n"
+                                 rf"  what is done is recorded in \S+/runs/\S+\n"
+                                 rf"  the newest checkpoint: --load \S+/checkpoints/step-\d+\n"
+                                 rf"  Open MPI kills them 1 s after it asks; kill -USR1 {job.pid} asks without a limit\n")
+        os.kill(waits_for, signal.SIGCONT)
+        _, rest = finish(job)
+        self.assertEqual(job.returncode, 0, rest)
+        self.assertIn("stopped by a signal after step", rest)
+
+    def test_a_rank_that_dies_before_the_guard_knows_it_is_named(self):
+        words = [chorale, "train", "--preset", "tiny", "--run-dir", self.folder.name]
+        result = start([*launch, "-n", "2", *words, ":", "-n", "1", "sh", "-c", "kill -9 $$"],
+                       OMPI_MCA_odls_base_sigkill_timeout="3")
+        self.assertIn("  rank 2 never reached the guard: dead since the start, or late\n", result.stderr)
+
     def hang(self, how, victim, backend):
         """Runs three ranks, one of which hangs. Returns the errors and the seconds from the start to the end."""
         began = time.monotonic()

@@ -127,9 +127,17 @@ class Prove(unittest.TestCase):
             text = said.read()
         self.assertNotEqual(process.returncode, 0)
         stopped = re.search(r"error: stopped\n  (\d+) of 401 layouts were compared, (\d+) of them equal\n", text)
-        self.assertTrue(stopped, text)
-        self.assertEqual(stopped[1], stopped[2])
         run = os.path.join(self.folder, "latest", "run.h5")
+        if not stopped:  # on a busy machine the launcher has killed the ranks before their step was over
+            killed = re.search(r"the ranks were asked to end, and are still busy with layout (\d+) of 401\n"
+                               rf"  what is done is recorded in {re.escape(self.folder)}/\S+\n", text)
+            self.assertTrue(killed, text)
+            with h5py.File(run) as file:
+                kept = list(file["proofs/outcome"])
+            self.assertIn(len(kept), (int(killed[1]) - 1, int(killed[1])))
+            self.assertEqual(set(kept), {0})
+            return
+        self.assertEqual(stopped[1], stopped[2])
         with h5py.File(run) as file:
             self.assertEqual(file.attrs["status"], b"stopped")
             verdicts = list(file["cases/verdict"].asstr())

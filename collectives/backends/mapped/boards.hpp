@@ -1,7 +1,8 @@
 // One rank's boards (board.hpp) in all its groups. After this rank has left a group, its board stays allocated until all
-// other members have left too. It is freed by the first put_up() after that, or with Boards, at the end of this rank's world.
-// Peers that are still in their last call may read it even then: no memory of this world is lent any more, and a board is too
-// small for the arena to return its pages (Arena::kept_bytes). The memory lives until the last peer unmaps it.
+// other members have left too. It is freed by the first put_up() after that, or with Boards, at the end of this rank's
+// world. Peers that are still in their last call may read it even then: no memory of this world is lent any more, and a
+// board is too small for the arena to return its pages (Arena::kept_bytes). The memory lives until the last peer unmaps
+// it.
 #pragma once
 #include <memory>
 #include <vector>

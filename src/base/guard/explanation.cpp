@@ -137,8 +137,8 @@ std::string what_to_do(const std::vector<SeenRank>& all) {
   return "start the program again";
 }
 
-std::string in_lines(const std::vector<std::string>& lines) {
-  std::string text = "error: " + escape_control(lines[0]);
+std::string in_lines(const std::vector<std::string>& lines, const char* kind = "error: ") {
+  std::string text = kind + escape_control(lines[0]);
   for (std::size_t i = 1; i < lines.size(); ++i) text += "\n  " + escape_control(lines[i]);
   return text + "\n";
 }
@@ -202,6 +202,25 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
       if (!late.contains(rank.page.rank)) lines.push_back(fmt::format("{} {}", who(rank.page), in_words(rank)));
   lines.push_back(what_to_do(all) + "; a slow machine needs a longer limit: CHORALE_TIMEOUT=SECONDS");
   return in_lines(lines);
+}
+
+std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next) {
+  std::set<int> missing;
+  for (int rank = 0; rank < expected; ++rank) missing.insert(rank);
+  const SeenRank* busy = nullptr;  // the first rank that lives
+  for (const SeenRank& rank : here) {
+    missing.erase(rank.page.rank);
+    if (rank.state != 'X' && (!busy || rank.page.rank < busy->page.rank)) busy = &rank;
+  }
+  if (!busy) return "";
+  const std::string folder = fixed_text(busy->page.folder), saved = fixed_text(busy->page.saved);
+  std::vector<std::string> lines{"the ranks were asked to end, and are still busy with " + fixed_text(busy->page.doing)};
+  if (!folder.empty()) lines.push_back("what is done is recorded in " + folder);
+  if (!saved.empty()) lines.push_back("the newest checkpoint: --load " + saved);
+  if (busy->page.size == expected && !missing.empty())  // else ranks of other hosts are missing too
+    lines.push_back(fmt::format("{} never reached the guard: dead since the start, or late", ranks_in_words(missing)));
+  lines.push_back(next);
+  return in_lines(lines, "warning: ");
 }
 
 std::string in_words(const SeenRank& rank) {

@@ -27,6 +27,10 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 std::string explain_deadlock(const std::vector<SeenRank>& all);
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
 
+// Ranks of this host were asked to end and have not ended yet: what keeps them, and what is kept whatever happens to them.
+// `expected` ranks were started on this host (0: unknown). `next`: what their launcher will do. "" if none lives.
+std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next);
+
 std::string in_words(const SeenRank& rank);  // "is stopped, as by SIGSTOP, in step 12"
 
 // A rank's newest calls, newest first, a line each.

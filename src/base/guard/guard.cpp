@@ -36,6 +36,15 @@ std::string name_of_guard(const Launch& launch, const Environment& environment) 
   return fmt::format("chorale-guard-{}-{:016x}", getuid(), std::hash<std::string>{}(job));
 }
 
+// A launcher asks ranks to end by SIGTERM, for a user who has pressed Ctrl-C too. It passes SIGUSR1 on and does no more.
+std::string after_request(const Launch& launch, const Environment& environment) {
+  if (!launch.launcher.starts_with("Open MPI"))
+    return "the launcher may kill them before that; SIGUSR1 asks without a limit";
+  const std::string seconds = environment("OMPI_MCA_odls_base_sigkill_timeout").value_or("1");
+  return fmt::format("Open MPI kills them {} s after it asks; kill -USR1 {} asks without a limit", seconds,
+                     launch.one_host() ? fmt::format("{}", getppid()) : "PID_OF_MPIRUN");
+}
+
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
 // Makes this process look like no rank, to people who list processes and to tools that find ranks by their command line or
@@ -55,8 +64,8 @@ void hide_the_rank() {
 
 // Two forks make it nobody's child: neither the rank nor the launcher waits for it. It also leaves the process group of the
 // rank, which launchers kill as a whole. Of the rank's files it keeps only stderr.
-void start_guard(Descriptor listening, const Launch& launch) {
-  const Watchman::Job job{launch.size, launch.on_host, Leftovers::of_this_job()};
+void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
+  const Watchman::Job job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job()};
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child > 0) waitpid(child, nullptr, 0);  // ends at once
@@ -108,7 +117,7 @@ Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
     if (Descriptor listening = new_socket(); bind(listening.get(), address.get(), address.length()) == 0) {
       fcntl(listening.get(), F_SETFL, O_NONBLOCK);
       if (listen(listening.get(), 4096) != 0) return {};
-      start_guard(std::move(listening), launch);
+      start_guard(std::move(listening), launch, environment);
     }
     if (Descriptor line = new_socket(); connect(line.get(), address.get(), address.length()) == 0)
       return is_ours(line.get()) ? std::move(line) : Descriptor();

@@ -16,6 +16,7 @@ namespace {
 constexpr double between_looks_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // between two words to other guards
 constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
+constexpr double request_seconds = 0.5;         // for ranks to end when they are asked to, until it is said what keeps them
 constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
 constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
@@ -97,6 +98,7 @@ void Watchman::look() {
         fmt::format("error: the launcher of the ranks on {} is gone\n  these ranks end too\n  start the program "
                     "again\n",
                     host_name()));
+  answer_request(now);
   Look all = look_;
   bool judged = false;
   for (const OtherGuards::Guard& guard : others_.guards()) {
@@ -109,6 +111,16 @@ void Watchman::look() {
   if (judges_) judge_progress(all, passed);
   others_.wait(passed);
   if (lost_at_ < 0) judge_silence();
+}
+
+// A rank ends after its step, but a launcher may kill it before that: nobody could say anything then. So this is said while
+// the ranks are still there. Only the guard of rank 0 says it.
+void Watchman::answer_request(double now) {
+  if (has_answered_ || !ranks_.asked_to_end() || !ranks_.holds(0)) return;
+  if (asked_at_ < 0) asked_at_ = now;
+  if (look_.here == 0 || now - asked_at_ < request_seconds) return;
+  has_answered_ = true;
+  std::fputs(explain_request(ranks_.seen(), job_.ranks_on_host, job_.after_request).c_str(), stderr);
 }
 
 // Only with a view of all ranks; otherwise each wait judges itself. Of the guards of several hosts, that of rank 0 decides.

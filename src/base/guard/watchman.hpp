@@ -17,6 +17,7 @@ class Watchman {
  public:
   struct Job {
     int ranks = 1, ranks_on_host = 0;  // 0: unknown
+    std::string after_request;         // what the launcher does to ranks that were asked to end, in words
     Leftovers leftovers;
   };
   Watchman(Descriptor listening, Job job, Clock& clock);
@@ -27,6 +28,7 @@ class Watchman {
   void hear_ranks();
   void hear_guards();
   void look();
+  void answer_request(double now);
   void judge_progress(const Look& all, double passed);
   void judge_silence();
   std::vector<SeenRank> everybody() const;
@@ -45,7 +47,8 @@ class Watchman {
   double looked_ = 0, said_ = 0;  // when
   bool has_asked_ = false;        // the other guards, for the flight recorders of their ranks
   double lost_at_ = -1;           // when the run was lost; −1: it was not
-  bool orphaned_ = false, judges_ = false;
+  double asked_at_ = -1;          // when ranks were first seen to be asked to end
+  bool orphaned_ = false, judges_ = false, has_answered_ = false;
 };
 
 }  // namespace chorale
