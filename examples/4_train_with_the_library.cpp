@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
 
     // Step 6: print how much memory rank 0 needed.
     if (runtime.rank() == 0)
-      std::printf("%s: rank 0 held %.2f MB at most\n", to_string(layout).c_str(),
-                  static_cast<double>(training.ledger().total_peak()) / 1e6);
+      std::printf("%s: rank 0 held %.2f MiB at most\n", to_string(layout).c_str(),
+                  static_cast<double>(training.ledger().total_peak()) / 0x1p20);
   });
 }

@@ -168,6 +168,9 @@ class Train final : public Command {
     if (const Option& backend = *session.options.find("backend");
         run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
       run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);
+    if (const std::string excess = device_.memory() ? memory_.excess(device_.room_bytes()) : memory_.excess();
+        run.recorder && !excess.empty())
+      run.log.warn("{}", excess);
     MachineWatch watch(session);
     watch.warn(run.log);
     peak_.find(session, ranks, training.options(), device_);

@@ -1,8 +1,11 @@
 #include "experiments/train/memory_limit.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "src/base/available_memory.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::train {
 
@@ -14,7 +17,6 @@ void MemoryLimit::declare(Options& options) {
 }
 
 void MemoryLimit::settle(const mpi::Runtime& runtime) {
-  if (asked_) return;
   // A rank needs memory that its ledger does not count: libraries, thread stacks, packed operands of matrix products, the
   // record. For models of 1 to 124 million parameters this was 50 to 120 MiB.
   constexpr std::int64_t uncounted = 128 << 20;
@@ -24,6 +26,12 @@ void MemoryLimit::settle(const mpi::Runtime& runtime) {
 
 std::string MemoryLimit::about() const {
   return asked_ ? "the limit is" : "its share of the host's available memory (--memory-limit auto) is";
+}
+
+std::string MemoryLimit::excess(std::int64_t has) const {
+  if (asked_.value_or(0) <= has) return "";
+  return fmt::format("--memory-limit is {}, but {} is all that each rank can have here", human_bytes(*asked_),
+                     human_bytes(has));
 }
 
 }  // namespace chorale::train

@@ -3,7 +3,7 @@
 //   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
 //            ranks of the host, minus a reserve for the program itself; on a GPU: the GPU's free memory, divided by the
 //            ranks of the GPU
-//   8G       8 GiB
+//   8G       8 GiB. A warning tells if a rank's share of the memory is less
 //   0        no limit: the operating system kills a rank that needs too much
 #pragma once
 #include <optional>
@@ -18,17 +18,19 @@ namespace chorale::train {
 class MemoryLimit {
  public:
   void declare(Options& options);
-  // Collective: if the limit is `auto`, computes every rank's share and sets the smallest one as the limit of all ranks.
+  // Collective: computes every rank's share. If the limit is `auto`, the smallest one is the limit of all ranks.
   void settle(const mpi::Runtime& runtime);
 
   void complete(TrainingOptions& options) const { options.memory_limit = bytes(); }
   std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before settle()
   bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
   std::string about() const;                                      // how an error introduces the number: "the limit is"
+  std::string excess() const { return excess(share_); }           // a warning if a rank has less than the given limit, or ""
+  std::string excess(std::int64_t has) const;                     // the same if a rank has so many bytes
 
  private:
   std::optional<std::int64_t> asked_;  // the given bytes; none: auto
-  std::int64_t share_ = 0;             // with auto: the smallest share of any rank, in bytes
+  std::int64_t share_ = 0;             // the smallest share of any rank, in bytes
 };
 
 }  // namespace chorale::train

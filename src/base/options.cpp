@@ -179,6 +179,9 @@ std::string Options::help_text() const {
     const auto [head, tail] = described(option);
     out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
   }
+  const bool takes_sizes =
+      std::ranges::any_of(options_, [](const Option& option) { return option.metavar.starts_with("BYTES"); });
+  if (takes_sizes) out += "\nBYTES: 80G and 80GiB are 80 · 2³⁰ bytes, 80GB is 80 · 10⁹; K, M and T likewise\n";
   return out;
 }
 

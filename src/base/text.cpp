@@ -116,6 +116,7 @@ std::optional<std::pair<double, std::string>> number_and_unit(std::string_view t
 
 }  // namespace
 
+// As in GNU's programs: K and KiB are 1024 bytes, KB is 1000.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const auto parts = number_and_unit(text);
   if (!parts) return std::nullopt;
@@ -124,7 +125,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const std::size_t power = std::string_view("BKMGT").find(unit.front());
   const std::string rest = unit.substr(1);
   const bool known = power <= 4 && (rest.empty() || (power > 0 && (rest == "B" || rest == "IB")));
-  value *= std::ldexp(1.0, static_cast<int>(known ? 10 * power : 0));
+  value *= std::pow(rest == "B" ? 1000.0 : 1024.0, static_cast<double>(known ? power : 0));
   if (!known || value != std::floor(value) || value >= 0x1p62) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
