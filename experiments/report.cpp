@@ -199,7 +199,7 @@ class Report final : public Command {
     if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
       say(differing.print("text", screen_columns()));
     if (is_text) fmt::print("\n");
-    fmt::print("{}", report::table_of(found.differences).print(format_, screen_columns()));
+    fmt::print("{}", report::table_of(found.differences, format_).print(format_, screen_columns()));
     if (is_text) fmt::print("{}", report::legend_of(found.differences));
     return found;
   }

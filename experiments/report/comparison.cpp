@@ -105,6 +105,32 @@ std::string verdict_on(const Difference& d) {
   return d.loss > 0 ? (d.is_speed ? "slower" : "more") : d.is_speed ? "faster" : "less";
 }
 
+const char* name_of(Unit unit) {
+  switch (unit) {
+    case Unit::seconds: return "s";
+    case Unit::bytes: return "B";
+    case Unit::bytes_per_second: return "B/s";
+    case Unit::per_second: return "1/s";
+    case Unit::percent:
+    case Unit::plain: break;
+  }
+  return "1";
+}
+
+// The numbers of the table, and what its words say beside them.
+TextTable table_for_programs(const std::vector<Difference>& differences) {
+  TextTable table(
+      {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});
+  const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : ""; };
+  for (const Difference& d : differences) {
+    const Contrast& c = d.contrast;
+    table.add({d.name, name_of(d.unit), number(d.one), number(d.other), std::to_string(d.launches_of_one),
+               std::to_string(d.launches_of_other), c.paired ? "yes" : "no", number(c.ratio), number(c.low), number(c.high),
+               number(d.p), verdict_on(d)});
+  }
+  return table;
+}
+
 std::string number_or_dash(const char* format, double value) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
@@ -148,7 +174,8 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
   return all;
 }
 
-TextTable table_of(const std::vector<Difference>& differences) {
+TextTable table_of(const std::vector<Difference>& differences, const std::string& format) {
+  if (format == "csv" || format == "json") return table_for_programs(differences);
   TextTable table({"metric", "A", "B", "launches", "B / A", "95 % interval", "p", "verdict"});
   for (const Difference& d : differences) {
     const Contrast& c = d.contrast;

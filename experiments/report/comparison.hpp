@@ -51,7 +51,8 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
 
 // The table of the differences, and the lines below it that explain the columns. A and B are medians of the launches, but
 // B / A, its interval and p belong to the geometric mean. If some launches are stalled, the two can differ widely.
-TextTable table_of(const std::vector<Difference>& differences);
+// For csv and json, every quantity is a number, and a column names the unit of A and B.
+TextTable table_of(const std::vector<Difference>& differences, const std::string& format);
 std::string legend_of(const std::vector<Difference>& differences);
 
 // Speeds that fell by more than the threshold and by more than chance.

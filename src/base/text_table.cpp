@@ -126,11 +126,15 @@ std::string TextTable::csv() const {
 
 std::string TextTable::json() const {
   auto array = nlohmann::ordered_json::array();
+  std::vector<bool> has_words(columns_.size());  // where it has none, an empty cell is a number that is not known
+  for (const auto& row : rows_)
+    for (std::size_t c = 0; c < row.size(); ++c) has_words[c] = has_words[c] || (!row[c].empty() && !is_number(row[c]));
   for (const auto& row : rows_) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const auto number =
-          is_number(row[c]) ? nlohmann::ordered_json::parse(row[c], nullptr, false) : nlohmann::ordered_json(row[c]);
+      const auto number = is_number(row[c])                 ? nlohmann::ordered_json::parse(row[c], nullptr, false)
+                          : row[c].empty() && !has_words[c] ? nlohmann::ordered_json()
+                                                            : nlohmann::ordered_json(row[c]);
       object[columns_[c]] = number.is_discarded() ? nlohmann::ordered_json(row[c]) : number;  // "007" is not a JSON number
     }
     array.push_back(std::move(object));

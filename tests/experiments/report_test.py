@@ -481,7 +481,11 @@ class Report(unittest.TestCase):
             self.assertIn(how, result.stdout)
             self.assertIn("no speed fell by more than 5 %", result.stderr)
         rows = json.loads(start([chorale, "report", self.launches, like, "--compare", "--format", "json"]).stdout)
-        self.assertEqual({(row["B / A"], row["p"], row["verdict"]) for row in rows}, {(1, 1, "~")})
+        self.assertEqual({(row["B / A"], row["low"], row["high"], row["p"], row["verdict"]) for row in rows},
+                         {(1, 1, 1, 1, "~")})
+        for row in rows:
+            self.assertEqual((row["unit"], row["launches of A"], row["launches of B"], row["paired"]), ("s", 6, 6, "yes"))
+            self.assertTrue(0 < row["A"] == row["B"] < 1, row)  # seconds of a call
 
     def test_a_check_does_not_exclude_what_its_intervals_include(self):
         def noisy(file):

@@ -68,19 +68,19 @@ TEST_CASE("six launches of each suffice, five do not, and unequal numbers are al
   for (const std::size_t launches : {1, 2, 5}) {
     const auto few = compare({latency("x", launches, "a")}, {latency("x", launches, "bb", 3)}).differences;
     CHECK(slower(few, 0.05).empty());
-    CHECK_THAT(table_of(few).print("csv"), says("too few runs to tell"));
-    CHECK_THAT(table_of(few).print("csv"), !says("~"));
+    CHECK_THAT(table_of(few, "csv").print("csv"), says("too few runs to tell"));
+    CHECK_THAT(table_of(few, "csv").print("csv"), !says("~"));
     CHECK_THAT(legend_of(few), says("a comparison needs 6 launches of each"));
     CHECK_THAT(legend_of(few), !says("p:"));
   }
   const auto enough = compare({latency("x", 6, "a")}, {latency("x", 9, "bb", 1.2)}).differences;
   CHECK(slower(enough, 0.05).size() == 1);
-  CHECK_THAT(table_of(enough).print("csv"), says("6 and 9"));
+  CHECK_THAT(table_of(enough, "text").print("text"), says("6 and 9"));
   CHECK_THAT(legend_of(enough), says("Welch's t-test"));
   CHECK_THAT(legend_of(enough), says("did not alternate"));
   const auto twins = compare({latency("x", 6, "a")}, {latency("x", 6, "a", 1.2)}).differences;
   CHECK(slower(twins, 0.05).size() == 1);
-  CHECK_THAT(table_of(twins).print("csv"), says("6 pairs"));
+  CHECK_THAT(table_of(twins, "text").print("text"), says("6 pairs"));
   CHECK_THAT(legend_of(twins), says("paired t-test"));
   CHECK_THAT(legend_of(twins), !says("did not alternate"));
 }
