@@ -1,7 +1,7 @@
 // `chorale plan`: predicts the memory and traffic of a training step on each pipeline stage, without running it, for any
 // number of ranks. The real code runs on phantom tensors, which have shapes but no bytes.
 //
-//   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
+//   build/chorale plan --preset gpt3-175b --layout dp1                       2.5 TiB of model states
 //   build/chorale plan --preset gpt3-175b --train-tokens 300e9 --sustained-flops 35e12      288 years on one rank
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
 //   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
@@ -11,41 +11,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cmath>
 
-#include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
 #include "experiments/hosts_option.hpp"
 #include "experiments/machine_named.hpp"
+#include "experiments/plan/assumptions.hpp"
 #include "experiments/plan/candidates.hpp"
-#include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/hosts.hpp"
 #include "experiments/plan/longest_sequence.hpp"
+#include "experiments/plan/one_layout.hpp"
 #include "experiments/plan/published.hpp"
 #include "experiments/plan/search.hpp"
-#include "experiments/plan/stage_tables.hpp"
-#include "experiments/plan/time_on_system.hpp"
 #include "experiments/plan/whole_training.hpp"
+#include "experiments/plan/wording.hpp"
 #include "experiments/shared_files.hpp"
 #include "experiments/simulated.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
-#include "experiments/train/forecast.hpp"
+#include "experiments/train/layout_flags.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/offload_flags.hpp"
-#include "experiments/train/team.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/forecast/prefetch.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale {
 namespace {
-
-using plan::decimal_bytes;
 
 class PlanCommand final : public Command {
  public:
@@ -53,6 +48,7 @@ class PlanCommand final : public Command {
   std::vector<ForeignConfig> foreign() const override { return {{"ds-config", train::read_ds_config}}; }
 
   void declare(Options& o) override {
+    options_ = &o;
     flags_.declare(o);
     layout_flags_.take_all();
     layout_flags_.declare(o);
@@ -77,9 +73,13 @@ class PlanCommand final : public Command {
           "instead of a plan, the fastest layouts: on a machine of accelerators, also schedules, micro-batches and "
           "recomputation")
         .only_where("ranks", [this] { return ranks_ == 0 ? "ranks is 0" : ""; });
-    o.add("explain", explain_, "two layouts that --search has found: where the time of each goes")
-        .words("A,B")
-        .only_where("search", [this] { return search_ ? "" : "search is not given"; });
+    o.add("explain", explain_,
+          "why not this layout, such as z3 (FSDP): with --search, executes it even if it is not among the fastest, and puts "
+          "it beside the fastest; two layouts: beside each other")
+        .words("A|A,B")
+        .only_where("search on a machine of accelerators", [this] {
+          return !search_ ? "search is not given" : machine_.empty() ? "no machine is given" : "";
+        });
     o.add("timeline", timeline_,
           "picture of the predicted step, on a machine of accelerators: .svg, .txt, or .json for Chrome")
         .words("FILE")
@@ -108,7 +108,7 @@ class PlanCommand final : public Command {
           "flops per second that each rank sustains, such as 35e12: the time of the whole training is shown")
         .range(0, 1e18)
         .only_where("train-tokens", [this] { return whole_.tokens == 0 ? "train-tokens is 0" : ""; });
-    o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
+    o.add("rows", rows_, "rows to show of the table of all layouts or of a search; 0: all. The default is for text")
         .range(0, 1e6)
         .only_where("layout all, or search",
                     [this] { return search_ || layout_flags_.all() ? "" : "the layout is not all"; });
@@ -120,6 +120,7 @@ class PlanCommand final : public Command {
     if (!table_.table.empty()) return;
     Documents::named(flags_.document_mask().documents);
     if (!machine_.empty()) system_ = machine_named(machine_).system;
+    assume_type();
     offload_.compute_on_device(system_.has_value());
     if (system_ && hosts_.given()) refuse_hosts(machine_, *system_);
     if (!timeline_.empty() &&
@@ -153,6 +154,7 @@ class PlanCommand final : public Command {
 
   int run(Session& session) override {
     for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
+    warn();
     if (!table_.table.empty()) {
       table_.machine = machine_, table_.format = format_;
       return plan::print_published(table_, session.clock), 0;
@@ -160,59 +162,15 @@ class PlanCommand final : public Command {
     if (search_ && system_) return find_fastest(session);
     if (search_ || layout_flags_.all()) return choose(session);
     if (longest_sequence_) return find_longest();
-    const Layout& l = request_.layout;
-    const StepRequest timed{.plan = request_, .system = system_.value_or(System{})};
-    const PredictedStep on_system = system_ ? predict_step(timed) : PredictedStep{};  // may refuse, so before any output
-    if (!timeline_.empty()) plan::draw(on_system, to_string(l), timeline_);
-    TextTable memory = plan::memory_table(), traffic = plan::traffic_table();
-    std::string zero_traffic;
-    const OffloadOptions& offload = request_.options.offload;
-    TextTable offloaded = plan::offloaded_table(offload);
-    for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
-      const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
-      if (stage == 0 && format_ == "text") zero_traffic = plan::words_for_zero_traffic(request_, plan);
-      plan::add_memory(memory, stage, plan);
-      plan::add_traffic(traffic, stage, plan);
-      plan::add_offloaded(offloaded, stage, plan, request_.options.update);
-    }
-    const TrainingOptions& o = request_.options;
-    if (format_ == "text" && !why_order_.empty()) fmt::print("{}\n", why_order_);
-    if (format_ == "text" && !why_prefetch_.empty()) fmt::print("{}\n", why_prefetch_);
-    if (format_ == "text") {
-      const StepForecast forecast = forecast_step(request_);
-      fmt::print(
-          "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
-          "bubble {:.2f} %, if stages take time in proportion to their flops\n"
-          "time {}\n"
-          "{}{}\n\n"
-          "replica 0, shard 0{} of each stage; columns params to states: bytes held after a step; "
-          "activations to peak: peaks of a step\n",
-          to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
-          name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l),
-          forecast  ? "predicted by the machine file: " + train::in_words(forecast.time)
-          : system_ ? "predicted below"
-                    : "not predicted: " + forecast.why_not,
-          plan::words_for_states(request_), whole_.tokens > 0 ? "\n" + plan::words_for_time(whole_, request_) : "",
-          l.context_ranks() > 1 ? ", context rank 0" : "");
-    }
-    if (system_)
-      fmt::print("{}{}", plan::words_for_system(on_system, timed, whole_, format_), format_ == "text" ? "\n" : "");
-    fmt::print("{}", memory.print(format_));
-    if (offloaded.rows() > 0 && format_ == "text")
-      fmt::print("\n{}, and what moves between {} and memory in a step; exposed: nothing computes meanwhile (--update {})\n",
-                 offload.to_host ? "on the host" : "in the file", offload.to_host ? "the host" : "it",
-                 update_times[static_cast<std::size_t>(request_.options.update)]);
-    if (offloaded.rows() > 0) fmt::print("{}", offloaded.print(format_));
-    const std::string loads = plan::words_for_expert_loads(o.shape, l, o.micro_batch);
-    if (format_ == "text" && !loads.empty()) fmt::print("\n{}\n", loads);
-    if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
-    if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
-    if (format_ == "text" && !zero_traffic.empty()) fmt::print("{}\n", zero_traffic);
-    if (places_) fmt::print("{}", places_->traffic(request_, format_));
-    if (const auto shortage = shortage_of(
-            l, [this](const Layout& other) { return unplaced_options_on(other); }, "the limit is");
-        shortage && format_ == "text")
-      fmt::print("\nthe layout does not fit: {}\n", shortage->numbers);
+    fmt::print("{}", plan::print_layout({.request = request_,
+                                         .system = system_,
+                                         .hosts = places_ ? &*places_ : nullptr,
+                                         .whole = whole_,
+                                         .timeline = timeline_,
+                                         .choices = {why_order_, why_prefetch_},
+                                         .assumed = join(assumed_, "; "),
+                                         .shortage = shortage()},
+                                        format_));
     return 0;
   }
 
@@ -221,9 +179,10 @@ class PlanCommand final : public Command {
     const TrainingOptions& o = request_.options;
     const std::int64_t micro = std::max<std::int64_t>(flags_.limits(1).micro_batch, 1);
     if (format_ == "text")
-      fmt::print("{} ranks, {:.2f} million parameters in {}, micro-batches of {}; a rank may hold {}\n\n",
-                 request_.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), micro,
-                 decimal_bytes(*memory_limit_));
+      fmt::print("{}", plan::on_screen(fmt::format(
+                           "{} ranks, {:.2f} million parameters in {}, micro-batches of {}; a rank may hold {}\n\n",
+                           request_.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute),
+                           micro, plan::words_for_bytes(static_cast<double>(*memory_limit_)))));
     fmt::print("{}", plan::longest_sequences(
                          request_.layout,
                          [&](const Layout& layout) {
@@ -243,6 +202,17 @@ class PlanCommand final : public Command {
     return options;
   }
 
+  // Without --memory-limit, a rank may hold what the machine's accelerator has.
+  std::optional<Shortage> shortage() const {
+    const bool by_machine = system_ && !memory_limit_;
+    const auto options_of = [&](const Layout& layout) {
+      TrainingOptions options = unplaced_options_on(layout);
+      if (by_machine) options.memory_limit = static_cast<std::int64_t>(system_->accelerator.memory);
+      return options;
+    };
+    return shortage_of(request_.layout, options_of, by_machine ? system_->accelerator.name + " has" : "the limit is");
+  }
+
   // For plans that do not say which ranks share a host.
   TrainingOptions unplaced_options_on(const Layout& layout) const {
     TrainingOptions options = options_on(layout);
@@ -254,17 +224,28 @@ class PlanCommand final : public Command {
     request_ = {options_on(Layout{}), Layout{}, layout_flags_.backends(), layout_flags_.algorithms()};
     assume();
     require_predictable({.plan = request_, .system = *system_});
+    LayoutLimits limits = flags_.limits(ranks_, layout_flags_.context());
+    limits.one_host = on_one_host();
+    for (const std::string& word : explain_) {
+      explained_.push_back(inferred(parse_layout(word, ranks_), limits));
+      require_fits(explained_.back(), limits);
+    }
   }
 
   int find_fastest(Session& session) {
+    const auto rows = static_cast<std::size_t>(this->rows(0));
     const plan::SearchRequest request{
         .step = {.plan = request_, .system = *system_},
         .ranks = ranks_,
         .memory = memory_limit_ ? static_cast<double>(*memory_limit_) : 0.95 * system_->accelerator.memory,
         .micro_batch = flags_.limits(1).micro_batch,
         .whole = whole_,
-        .wanted = [this](const Layout& layout) { return layout_flags_.allows(layout); }};
-    return plan::print_search(request, explain_, format_, session.clock), 0;
+        .wanted = [this](const Layout& layout) { return layout_flags_.allows(layout); },
+        .executed = std::max<std::size_t>(12, rows),
+        .rows = rows,
+        .explained = explained_};
+    fmt::print("{}", plan::print_search(request, format_, session.clock));
+    return 0;
   }
 
   void check_all() {
@@ -306,65 +287,70 @@ class PlanCommand final : public Command {
     return !places_ || places_->one_host();
   }
 
+  // The rows to show: `usual` in text and all for programs, unless --rows says otherwise.
+  std::int64_t rows(std::int64_t usual) const {
+    return options_->origin("rows") != "default" ? rows_ : format_ == "text" ? usual : 0;
+  }
+
+  double error_of_predictions() const {
+    if (system_) return plan::planner_error;
+    double most = 0;  // of this type
+    for (const ComputeRates& rates : request_.selector->machine().computes)
+      if (rates.type == name_of(request_.options.compute)) most = std::max(most, std::expm1(rates.error));
+    return most;
+  }
+
   int choose(Session& session) {
     const std::vector<plan::Candidate> candidates = weigh_all(session);
     const std::size_t unsuited = layouts_.size() - candidates.size();
     const plan::Choices choices = plan::in_order(candidates, memory_limit_.value_or(0));
     const TrainingOptions& o = request_.options;
     if (format_ == "text")
-      fmt::print("{} ranks: {} legal layouts{}; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
-                 ranks_, layouts_.size(), unsuited ? fmt::format(", {} of which do not suit the hosts", unsuited) : "",
-                 static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape), name_of(o.compute),
-                 o.global_batch, o.shape.sequence,
-                 memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
-    fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
+      fmt::print(
+          "{}",
+          plan::on_screen(fmt::format(
+              "{} ranks: {} legal layouts{}; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
+              ranks_, layouts_.size(), unsuited ? fmt::format(", {} of which do not suit the hosts", unsuited) : "",
+              static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape), name_of(o.compute),
+              o.global_batch, o.shape.sequence,
+              memory_limit_ ? "; a rank may hold " + plan::words_for_bytes(static_cast<double>(*memory_limit_)) : "")));
+    fmt::print("{}", plan::table_of(choices, format_, rows(24), join(assumed_, "; "), error_of_predictions()));
     return 0;
   }
 
-  // Replaces "auto" for --prefetch-units.
+  // Accelerators are made for 16 bits, and some multiply nothing else.
+  void assume_type() {
+    if (options_->origin("dtype") != "default") return;
+    const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };
+    const bool in_bf16 = system_ && std::ranges::any_of(system_->accelerator.products, has_bf16);
+    if (in_bf16) flags_.take_type("bf16");
+    assumed_.push_back(in_bf16 ? "bf16 (--dtype)" : "f32 (--dtype)");
+  }
+
+  void warn() const {
+    if (!system_ || !memory_limit_ || static_cast<double>(*memory_limit_) <= system_->accelerator.memory) return;
+    fmt::print(stderr, "warning: --memory-limit is {}, but {} has {}, which is {:g} GB\n",
+               plan::words_for_bytes(static_cast<double>(*memory_limit_)), system_->accelerator.name,
+               plan::words_for_bytes(system_->accelerator.memory), system_->accelerator.memory / 1e9);
+  }
+
+  // Replaces "auto" for --prefetch-units. On accelerators a run takes one unit, because nothing there predicts its time.
   void settle_prefetch(PlanRequest& request) {
-    if (!layout_flags_.leaves_prefetch_open()) return;
+    if (!layout_flags_.leaves_prefetch_open() || system_) return;
     const PrefetchChoice choice = fewest_units_ahead(request);
     request.options.prefetch_units = choice.units;
     why_prefetch_ = choice.in_words();
   }
 
-  // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
-  // like this one. The output states every assumption.
   void assume() {
-    if (system_) {
-      request_.selector = std::make_shared<const Selector>(TuningTable{}, machine_named(machine_));
-      send_in_rings(request_.backends, request_.algorithms);
-      assumed_ += "; rings of messages where no --algorithm is given";
-      return;
-    }
-    const std::string here = best_backend(false, joins_here);
-    bool backend_assumed = false;
-    for (auto& [axis, backend] : request_.backends)
-      if (backend == "auto") {
-        backend_assumed = true;
-        if (!places_) backend = here;  // with --hosts, place() chooses for each layout
-      }
-    if (backend_assumed)
-      assumed_ += places_ ? places_->assumed()
-                          : fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
-
-    const std::filesystem::path file = default_tuning_file();
-    const bool tuned = !file.empty() && std::filesystem::exists(file);
-    const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
-    const auto selector =
-        std::make_shared<const Selector>(table, machine_.empty() ? machine_for("") : machine_named(machine_));
-    request_.selector = selector;
-    if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
-                     [](const auto& a) { return a.second == "auto"; }))
-      return;
-    const std::string otherwise = selector->machine().levels.empty() ? fmt::format("by the cost model, {}", not_calibrated)
-                                                                     : "by the prices of the machine file";
-    assumed_ += table.machine == machine_signature()
-                    ? "; auto chooses by what `chorale tune` measured here, otherwise " + otherwise
-                    : fmt::format("; auto chooses {}, as on a machine without results of `chorale tune`", otherwise);
+    const plan::Place place{.machine = machine_,
+                            .has_accelerators = system_.has_value(),
+                            .hosts = places_ ? &*places_ : nullptr,
+                            .ranks = std::max(ranks_, request_.layout.ranks())};
+    for (std::string& words : plan::assume(request_, place)) assumed_.push_back(std::move(words));
   }
 
+  const Options* options_ = nullptr;  // which knows what was given
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
   train::OffloadFlags offload_;
@@ -376,12 +362,15 @@ class PlanCommand final : public Command {
   plan::WholeTraining whole_;
   std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text", machine_;
-  std::string timeline_, explain_;
+  std::string timeline_;
+  std::vector<std::string> explain_;
+  std::vector<Layout> explained_;
   bool search_ = false;
   std::optional<System> system_;  // of --machine, if it has accelerators
   plan::TableRequest table_;
   PlanRequest request_;
-  std::string assumed_, why_order_, why_prefetch_;
+  std::string why_order_, why_prefetch_;
+  std::vector<std::string> assumed_;
 };
 
 }  // namespace

@@ -1,23 +1,21 @@
-// The table of `plan --layout all`. Text shows the first rows and says what it leaves out. The other formats have all rows;
-// csv and json have plain numbers.
+// The table of `plan --layout all`. Text shows the first rows and says what it leaves out. The other formats have all rows,
+// unless --rows is given; csv and json have plain numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "experiments/plan/candidates.hpp"
+#include "experiments/plan/document.hpp"
+#include "experiments/plan/wording.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 namespace {
 
-std::string for_programs(const Choices& choices, const std::string& format) {
-  TextTable table({"layout", "memory_bytes", "state_bytes", "sent_bytes", "bubble", "step_s", "fits", "no_better_than"});
-  for (const Candidate& c : choices.rows)
-    table.add({to_string(c.layout), std::to_string(c.memory_bytes), std::to_string(c.state_bytes),
-               std::to_string(c.sent_bytes), fmt::format("{}", c.bubble),
-               c.seconds < 0 ? "" : fmt::format("{:.6g}", c.seconds), c.fits ? "yes" : "no", c.rival});
-  return table.print(format);
+std::vector<std::string> columns_of(const Wording& as) {
+  if (as.plain())
+    return {"layout", "memory_bytes", "state_bytes", "sent_bytes", "bubble", "step_s", "fits", "no_better_than"};
+  return {"layout", "memory/rank", "states/rank", "sent/step", "bubble", "time/step", "note"};
 }
 
 std::string note_on(const Candidate& c) {
@@ -46,38 +44,55 @@ std::string left_out(const Choices& choices, std::size_t shown) {
   return text;
 }
 
-}  // namespace
-
-std::string decimal_bytes(std::int64_t bytes) {
-  constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < std::size(units)) value /= 1000, ++unit;
-  return bytes < 0 ? "?" : fmt::format("{:.{}f} {}", value, unit > 0 ? 2 : 0, units[unit]);
+// The shortest time of a layout that fits; −1: none is predicted.
+double fastest_of(const Choices& choices) {
+  double least = -1;
+  for (const Candidate& c : choices.rows)
+    if (c.fits && c.seconds >= 0 && (least < 0 || c.seconds < least)) least = c.seconds;
+  return least;
 }
 
-std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed) {
-  if (format == "json" || format == "csv") return for_programs(choices, format);
-  TextTable table({"layout", "memory/rank", "states/rank", "sent/step", "bubble", "time/step", "note"});
-  std::size_t shown = choices.rows.size();
-  if (format == "text" && most_rows > 0) shown = std::min(shown, static_cast<std::size_t>(most_rows));
+std::string about_time(const Choices& choices, double error) {
+  if (std::ranges::all_of(choices.rows, [](const Candidate& c) { return c.seconds < 0; }))
+    return fmt::format("not predicted: {} (docs/machine_file.md)", choices.rows.front().why_not);
+  if (error == 0) return "predicted by the machine file";
+  return fmt::format(
+      "predicted by the machine file; ~: within {:.0f} % of the fastest that fits, the error of predictions, so "
+      "it may be as fast",
+      100 * error);
+}
+
+}  // namespace
+
+std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
+                     double error) {
+  const Wording as(format);
+  const double fastest = fastest_of(choices);
+  const auto tied = [&](const Candidate& c) { return c.fits && c.seconds > fastest && c.seconds <= (1 + error) * fastest; };
+  TextTable table(columns_of(as));
+  const std::size_t shown =
+      most_rows > 0 ? std::min(choices.rows.size(), static_cast<std::size_t>(most_rows)) : choices.rows.size();
   for (std::size_t i = 0; i < shown; ++i) {
     const Candidate& c = choices.rows[i];
-    table.add({to_string(c.layout), decimal_bytes(c.memory_bytes), decimal_bytes(c.state_bytes), decimal_bytes(c.sent_bytes),
-               fmt::format("{:.1f} %", 100 * c.bubble), c.seconds < 0 ? "?" : human_seconds(c.seconds), note_on(c)});
+    std::vector<std::string> row{to_string(c.layout), as.bytes(c.memory_bytes), as.bytes(c.state_bytes),
+                                 as.bytes(c.sent_bytes), as.share(c.bubble)};
+    if (as.plain())
+      row.insert(row.end(), {as.seconds(c.seconds), c.fits ? "yes" : "no", c.rival});
+    else
+      row.insert(row.end(), {c.seconds < 0 ? "?" : (tied(c) ? "~ " : "") + human_seconds(c.seconds), note_on(c)});
+    table.add(row);
   }
   if (format != "text") return table.print(format);
-  const bool any = std::ranges::any_of(choices.rows, [](const Candidate& c) { return c.seconds >= 0; });
-  const char* const about_time = any ? "predicted by the machine file"
-                                     : "not predicted, because the machine file lacks prices: chorale tune --calibrate";
-  return table.print(format) +
-         fmt::format(
-             "\nmemory: peak of the rank that needs most; states: the most that a rank holds between steps\n"
-             "sent: by the rank that sends most{}\n"
-             "time: {}\n"
-             "no better than: the other layout needs no more memory or time, sends no more bytes and has no larger "
-             "bubble\n{}",
-             assumed, about_time, left_out(choices, shown));
+  Document out(format);
+  out.table("layouts", table);
+  out.words(fmt::format(
+      "\nmemory: peak of the rank that needs most; states: the most that a rank holds between steps\n"
+      "sent: by the rank that sends most\n"
+      "{}time: {}\n"
+      "no better than: the other layout needs no more memory or time, sends no more bytes and has no "
+      "larger bubble\n{}",
+      assumed.empty() ? "" : "assumed: " + assumed + "\n", about_time(choices, error), left_out(choices, shown)));
+  return out.print();
 }
 
 }  // namespace chorale::plan

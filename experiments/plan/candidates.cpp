@@ -119,6 +119,8 @@ Candidate weigh(const PlanRequest& request) {
     all.seconds = predict_step({.plan = request, .system = *machine->machine().system}).seconds;
   else if (const StepForecast forecast = forecast_step(request))
     all.seconds = forecast.time.seconds;
+  else
+    all.why_not = forecast.why_not;
   return all;
 }
 

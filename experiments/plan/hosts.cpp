@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "collectives/backends/backends.hpp"
-#include "experiments/plan/candidates.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/placement.hpp"
 #include "src/base/error.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 namespace {
@@ -65,20 +63,20 @@ bool Hosts::suit(const PlanRequest& request) const {
 std::string Hosts::assumed() const {
   const std::string which =
       nearest_ == widest_ ? nearest_ : fmt::format("{} for axes within a host, {} for others", nearest_, widest_);
-  return fmt::format("; backend {}, if all hosts are like this one (--backend)", which);
+  return fmt::format("backend {}, if all hosts are like this one (--backend)", which);
 }
 
-std::string Hosts::traffic(const PlanRequest& request, const std::string& format) const {
-  TextTable table({"stage", "axis", "bytes", "across hosts"});
+void Hosts::add_traffic(Document& document, const PlanRequest& request, const Wording& as) const {
+  TextTable table({"stage", "axis", as.plain() ? "sent_bytes" : "bytes", as.column("across hosts", "bytes")});
   Sent all;
   for (const auto& [key, sent] : sent_in_step(request)) {
-    table.add({std::to_string(key.first), key.second, decimal_bytes(sent.bytes), decimal_bytes(sent.crossing)});
+    table.add({std::to_string(key.first), key.second, as.bytes(sent.bytes), as.bytes(sent.crossing)});
     all.add(sent);
   }
-  if (table.rows() == 0) return "";
-  const std::string heading = fmt::format("\nsent in a step by all ranks of a stage; {} of {} cross hosts ({})\n",
-                                          decimal_bytes(all.crossing), decimal_bytes(all.bytes), topology_.text());
-  return (format == "text" ? heading : "") + table.print(format);
+  if (table.rows() == 0) return;
+  document.words(fmt::format("\nsent in a step by all ranks of a stage; {} of {} cross hosts ({})\n", as.bytes(all.crossing),
+                             as.bytes(all.bytes), topology_.text()));
+  document.table("across_hosts", table);
 }
 
 }  // namespace chorale::plan

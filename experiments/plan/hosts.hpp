@@ -2,10 +2,12 @@
 // algorithms that a run on these hosts would choose. A table shows how many bytes cross hosts.
 //
 //   stage  axis  bytes    across hosts        sent in a step by all ranks of a stage
-//   0      dp    84.9 MB  42.5 MB
+//   0      dp    81 MiB   40.5 MiB
 #pragma once
 #include <string>
 
+#include "experiments/plan/document.hpp"
+#include "experiments/plan/wording.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/topology.hpp"
 
@@ -23,8 +25,8 @@ class Hosts {
   bool suit(const PlanRequest& request) const;  // whether require_suited() would accept it
   bool one_host() const { return topology_.hosts() == 1; }
   std::string assumed() const;  // which backends "auto" means
-  // The table, with a heading if the format is text. Plans every rank.
-  std::string traffic(const PlanRequest& request, const std::string& format) const;
+  // Adds the table and its heading. Plans every rank.
+  void add_traffic(Document& document, const PlanRequest& request, const Wording& as) const;
 
  private:
   Topology topology_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "experiments/plan/wording.hpp"
 #include "parallel/layout_rules.hpp"
 #include "src/base/text_table.hpp"
 
@@ -48,14 +49,15 @@ std::string longest_sequences(const Layout& layout, const OptionsOf& options_of,
     whole["cp"] = 1;
     layouts.push_back(whole);
   }
+  const Wording as(format);
   TextTable table({"layout", "recompute", "seq-length"});
   for (const Layout& row : layouts)
     for (const auto& [name, remake] :
          {std::pair{"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}}) {
       const std::int64_t tokens = longest(row, options_of, remake);
-      table.add({to_string(row), name, tokens > 0 ? fmt::format("{}", tokens) : "does not fit"});
+      table.add({to_string(row), name, tokens > 0 || as.plain() ? fmt::format("{}", tokens) : "does not fit"});
     }
-  return table.print(format);
+  return table.print(format, screen_columns());
 }
 
 }  // namespace chorale::plan

@@ -7,13 +7,14 @@
 #include <set>
 
 #include "experiments/machine_named.hpp"
+#include "experiments/plan/document.hpp"
 #include "experiments/plan/published_errors.hpp"
 #include "experiments/plan/published_table.hpp"
+#include "experiments/plan/wording.hpp"
 #include "experiments/shared_files.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 namespace {
@@ -27,26 +28,34 @@ bool belongs(const Series& series, const System& system, const Row& row) {
   return one_host ? series.one_host : series.many_hosts;
 }
 
-std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string error_in(const Wording& as, double share) {
+  return as.plain() ? as.number(share) : fmt::format("{:+.1f} %", 100 * share);
+}
 std::string in_words(const Errors& e) {
   return fmt::format("mean {:.1f} %, median {:.1f} %, greatest {:.1f} %", 100 * e.mean, 100 * e.median, 100 * e.greatest);
 }
 
-void print_errors(const Series& series, const std::vector<Compared>& rows) {
-  fmt::print("errors: {}\n", in_words(errors_of(rows)));
-  fmt::print("  constant tokens/s per GPU, fitted to all rows: {}\n", in_words(errors_of_constant(rows)));
-  fmt::print("  closed form, two constants fitted to all rows: {}\n", in_words(errors_of_closed_form(rows)));
+std::string words_for_errors(const Series& series, const std::vector<Compared>& rows) {
+  std::string words = fmt::format(
+      "errors: {}\n"
+      "  constant tokens/s per GPU, fitted to all rows: {}\n"
+      "  closed form, two constants fitted to all rows: {}\n",
+      in_words(errors_of(rows)), in_words(errors_of_constant(rows)), in_words(errors_of_closed_form(rows)));
   if (const auto pair = series.fits_two_rows ? fitted_to_two(rows) : std::nullopt)
-    fmt::print("  two rows fitted ({} and {}; products × {:.3f}, others × {:.3f}): {} of the others\n", pair->first + 1,
-               pair->second + 1, pair->products, pair->others, in_words(pair->errors));
+    words += fmt::format("  two rows fitted ({} and {}; products × {:.3f}, others × {:.3f}): {} of the others\n",
+                         pair->first + 1, pair->second + 1, pair->products, pair->others, in_words(pair->errors));
+  return words;
 }
 
-void print_series(const Series& series, const PublishedTable& table, const TableRequest& request, Clock& clock) {
+void add_series(Document& out, const Series& series, const PublishedTable& table, const TableRequest& request,
+                Clock& clock) {
   const std::string& machine = request.machine.empty() ? series.machine : request.machine;
   const System system = system_named(machine);
+  const Wording as(request.format);
   std::vector<std::string> columns{"row"};
   columns.insert(columns.end(), table.settings.begin(), table.settings.end());
-  for (const char* column : {"layout", "micro-batch", "predicted s", "measured s", "error"}) columns.emplace_back(column);
+  for (const char* column : {"layout", "micro-batch", "predicted s", "measured s", "error"})
+    columns.push_back(as.column(column));
   TextTable text(columns);
   std::vector<Compared> compared;
   Progress progress(series.name, std::ssize(table.rows), clock, Progress::screen_of(stderr));
@@ -58,19 +67,18 @@ void print_series(const Series& series, const PublishedTable& table, const Table
     const double measured = measured_seconds(series, row, predicted);
     std::vector<std::string> cells{std::to_string(i + 1)};
     for (const std::string& name : table.settings) cells.push_back(fmt::format("{:g}", row.at(name)));
-    cells.insert(cells.end(),
-                 {predicted.layout, std::to_string(predicted.micro_batch), fmt::format("{:.4g}", predicted.seconds)});
+    cells.insert(cells.end(), {predicted.layout, std::to_string(predicted.micro_batch), as.seconds(predicted.seconds)});
     const bool known = !std::isnan(measured);
     cells.insert(cells.end(),
-                 {known ? fmt::format("{:.4g}", measured) : "", known ? percent(predicted.seconds / measured - 1) : ""});
+                 {known ? as.seconds(measured) : "", known ? error_in(as, predicted.seconds / measured - 1) : ""});
     text.add(cells);
     if (known) compared.push_back({predicted, measured});
   }
   if (text.rows() == 0) return;
-  if (request.format == "text") fmt::print("{}, on {}\n", series.name, machine);
-  fmt::print("{}", text.print(request.format));
-  if (request.format == "text" && !compared.empty()) print_errors(series, compared);
-  if (request.format == "text") fmt::print("\n");
+  out.words(fmt::format("{}, on {}\n", series.name, machine));
+  out.table(series.name, text);
+  if (!compared.empty()) out.words(words_for_errors(series, compared));
+  out.words("\n");
 }
 
 }  // namespace
@@ -79,18 +87,20 @@ void print_published(const TableRequest& request, Clock& clock) {
   const PublishedTable table = read_published(request.table);
   const std::filesystem::path assumptions =
       request.assumptions.empty() ? shared_file("published/assumptions.toml") : std::filesystem::path(request.assumptions);
+  Document out(request.format);
   bool any = false;
   for (const Series& series : read_series(assumptions)) {
     if (!belongs(series, table)) continue;
     const bool measured_elsewhere = !table.measured.empty() && std::ranges::count(table.measured, series.measured) == 0;
     if (measured_elsewhere) continue;
     any = true;
-    print_series(series, table, request, clock);
+    add_series(out, series, table, request, clock);
   }
   if (!any)
     usage_error("no assumptions are known for a table with these columns",
                 fmt::format("{}: {}", request.table, join(table.settings, ", ")),
                 fmt::format("add a [[series]] to {} (docs/planner.md)", assumptions.string()));
+  fmt::print("{}", out.print());
 }
 
 }  // namespace chorale::plan

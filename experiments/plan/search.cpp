@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/plan/candidates.hpp"
+#include "experiments/plan/document.hpp"
 #include "experiments/plan/estimates.hpp"
 #include "experiments/plan/time_on_system.hpp"
 #include "parallel/assemble.hpp"
@@ -29,6 +29,20 @@ std::vector<std::int64_t> powers(std::int64_t most) {
   std::vector<std::int64_t> all;
   for (std::int64_t i = 1; i <= most; i *= 2) all.push_back(i);
   return all;
+}
+
+// A layout with each micro-batch and each recomputation.
+std::vector<Found> ways_of(const Layout& layout, const SearchRequest& request) {
+  std::vector<Found> ways;
+  const std::int64_t batch = request.step.plan.options.global_batch, asked = request.micro_batch;
+  const std::int64_t most = std::min<std::int64_t>(16, batch / layout.replicas());
+  for (const std::int64_t micro : asked > 0 ? std::vector{asked} : powers(most)) {
+    if (batch % (layout.replicas() * micro) != 0) continue;
+    const std::int64_t micro_batches = batch / (layout.replicas() * micro);
+    if (!find_pipeline_schedule(layout.schedule)->misfit(pipeline_of(layout, micro_batches)).empty()) continue;
+    for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) ways.push_back({layout, micro, remake});
+  }
+  return ways;
 }
 
 // Divisions of the ranks among tp (within a host), pp, cp, dp and ep, with what goes with each. ZeRO shards among all
@@ -75,13 +89,8 @@ class Space {
     }
   }
   void batches(const Layout& layout) {
-    const std::int64_t asked = request_.micro_batch, most = options_.global_batch / layout.replicas();
-    for (const std::int64_t micro : asked > 0 ? std::vector{asked} : powers(std::min<std::int64_t>(16, most))) {
-      if (options_.global_batch % (layout.replicas() * micro) != 0) continue;
-      const std::int64_t micro_batches = options_.global_batch / (layout.replicas() * micro);
-      if (!find_pipeline_schedule(layout.schedule)->misfit(pipeline_of(layout, micro_batches)).empty()) continue;
-      for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) all_.push_back({layout, micro, remake});
-    }
+    const std::vector<Found> ways = ways_of(layout, request_);
+    all_.insert(all_.end(), ways.begin(), ways.end());
   }
 
   const SearchRequest& request_;
@@ -134,10 +143,14 @@ struct SearchResult {
   std::size_t considered = 0, too_large = 0;
 };
 
-SearchResult search(const SearchRequest& request, Clock& clock) {
+double planned_bytes(const StepRequest& step) {
+  const std::int64_t last = step.plan.layout.stages() - 1;
+  return static_cast<double>(std::max(brief_peak(step.plan, 0), last > 0 ? brief_peak(step.plan, last) : 0));
+}
+
+SearchResult search(const SearchRequest& request, Estimates& estimates, Clock& clock) {
   SearchResult result;
   std::vector<Found> all = Space(request).all();
-  Estimates estimates(request);
   Progress progress("search", std::ssize(all), clock, Progress::screen_of(stderr));
   std::vector<Found> fit;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -153,8 +166,7 @@ SearchResult search(const SearchRequest& request, Clock& clock) {
     if (result.best.size() == request.executed) break;
     if (executed[found.layout.sizes] == 3) continue;
     const StepRequest step = request_for(request, found);
-    found.bytes =
-        static_cast<double>(std::max(brief_peak(step.plan, 0), brief_peak(step.plan, step.plan.layout.stages() - 1)));
+    found.bytes = planned_bytes(step);
     if (found.bytes > request.memory) {
       ++result.too_large;
       continue;
@@ -167,52 +179,123 @@ SearchResult search(const SearchRequest& request, Clock& clock) {
   return result;
 }
 
-// The first ten, with what each loses against the fastest.
-std::string table_of(const SearchResult& result, const SearchRequest& request, const std::string& format) {
-  std::vector<std::string> columns{"layout", "micro-batch", "recompute", "s/step",
-                                   "MFU",    "memory/rank", "estimate",  "loses by"};
-  const bool whole = request.whole.tokens > 0;
-  if (whole) columns.insert(columns.begin() + 4, "days");
-  TextTable table(columns);
-  for (std::size_t i = 0; i < std::min<std::size_t>(result.best.size(), 10); ++i) {
-    const Found& f = result.best[i];
-    std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
-                                 remake_words[static_cast<std::size_t>(f.remake)], fmt::format("{:.4g}", f.step.seconds)};
-    if (whole) row.push_back(fmt::format("{:.4g}", days_of(f.step, request.step, request.whole)));
-    row.insert(row.end(), {fmt::format("{:.1f} %", 100 * f.step.mfu()), decimal_bytes(static_cast<std::int64_t>(f.bytes)),
-                           fmt::format("{:.4g}", f.estimate), i == 0 ? "" : why_slower(f.step, result.best[0].step)});
-    table.add(row);
+// The fastest way to use this layout: of the three with the fastest estimates that fit. If none fits, the way that needs the
+// least memory.
+Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layout& layout) {
+  std::vector<Found> ways = ways_of(layout, request);
+  if (ways.empty()) ways.push_back({layout, std::max<std::int64_t>(1, request.micro_batch), Remake::none});
+  check(request_for(request, ways.front()).plan.options, layout);  // may refuse
+  for (Found& way : ways) {
+    estimates.estimate(way);
+    way.bytes = planned_bytes(request_for(request, way));
   }
-  if (format != "text") return table.print(format);
-  StepRequest best = request.step;
-  best.plan.layout = result.best.front().layout;
-  const std::string fastest =
-      whole ? "\nthe fastest: " + words_for_training(result.best.front().step, best, request.whole) : "";
-  return fmt::format(
-      "{} ways considered, {} of which need more than {} for a rank; {} with the fastest estimates were executed\n\n{}{}",
-      result.considered, result.too_large, decimal_bytes(static_cast<std::int64_t>(request.memory)), result.best.size(),
-      table.print(format), fastest);
+  std::ranges::stable_sort(ways, {}, &Found::estimate);
+  std::vector<Found> best;
+  for (const Found& way : ways)
+    if (best.size() < 3 && way.bytes <= request.memory) best.push_back(way);
+  if (best.empty()) best.push_back(*std::ranges::min_element(ways, {}, &Found::bytes));
+  for (Found& way : best) way.step = predict_step(request_for(request, way));
+  return *std::ranges::min_element(best, {}, [](const Found& f) { return f.step.seconds; });
 }
 
-// Two of them side by side, by name: the mean seconds of a rank, by what they are spent on. "" if one is not among them.
-std::string explain(const SearchResult& result, const std::string& a, const std::string& b) {
-  const Found* pair[2] = {nullptr, nullptr};
-  for (const Found& found : result.best)
-    for (const int i : {0, 1})
-      if (const std::string& word = i == 0 ? a : b; !pair[i] && (to_string(found.layout) == word || found.name() == word))
-        pair[i] = &found;
-  if (!pair[0] || !pair[1]) return "";
-  TextTable table({"seconds of a rank", to_string(pair[0]->layout), to_string(pair[1]->layout), "difference"});
-  const Shares first = mean_shares(pair[0]->step), second = mean_shares(pair[1]->step);
+std::string days_in(const Found& f, const SearchRequest& request, const Wording& as) {
+  return as.number(days_of(f.step, request.step, request.whole));
+}
+
+// "1.07", or "~ 1.07" within the planner's error. The fastest itself is 1.
+std::string times_the(const Found& fastest, const Found& found, const Wording& as) {
+  const double ratio = found.step.seconds / fastest.step.seconds;
+  return (!as.plain() && &found != &fastest && std::abs(ratio - 1) <= planner_error ? "~ " : "") + as.number(ratio);
+}
+
+std::vector<std::string> columns_of(const SearchRequest& request, const Wording& as) {
+  std::vector<std::string> columns{"layout", as.column("micro-batch"), "recompute", as.plain() ? "step_s" : "s/step"};
+  if (request.whole.tokens > 0) columns.emplace_back("days");
+  columns.insert(columns.end(),
+                 {as.plain() ? "times_the_fastest" : "/ fastest", as.plain() ? "mfu" : "MFU",
+                  as.plain() ? "memory_bytes" : "memory/rank", as.column("estimate", "s"), as.column("loses by")});
+  return columns;
+}
+
+std::vector<std::string> row_of(const Found& f, const Found& fastest, const SearchRequest& request, const Wording& as) {
+  std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
+                               remake_words[static_cast<std::size_t>(f.remake)], as.seconds(f.step.seconds)};
+  if (request.whole.tokens > 0) row.push_back(days_in(f, request, as));
+  row.insert(row.end(), {times_the(fastest, f, as), as.share(f.step.mfu()), as.bytes(static_cast<std::int64_t>(f.bytes)),
+                         as.seconds(f.estimate), &f == &fastest ? "" : why_slower(f.step, fastest.step)});
+  return row;
+}
+
+// What was executed, fastest first, with what each loses against the fastest.
+void add_table(Document& out, const SearchResult& result, const SearchRequest& request, const Wording& as) {
+  const Found& fastest = result.best.front();
+  TextTable table(columns_of(request, as));
+  const std::size_t rows = request.rows == 0 ? result.best.size() : std::min(request.rows, result.best.size());
+  for (std::size_t i = 0; i < rows; ++i) table.add(row_of(result.best[i], fastest, request, as));
+  out.fact("ranks", request.ranks);
+  out.fact("memory_limit_bytes", static_cast<std::int64_t>(request.memory));
+  out.fact("considered", result.considered);
+  out.fact("too_large", result.too_large);
+  out.fact("executed", result.best.size());
+  out.fact("planner_error", planner_error);
+  out.words(
+      fmt::format("{} ways considered, {} of which need more than {} for a rank; {} with the fastest estimates were "
+                  "executed\n\n",
+                  result.considered, result.too_large, words_for_bytes(request.memory), result.best.size()));
+  out.table("ways", table);
+  out.words(
+      fmt::format("\n~: within {:.0f} % of the fastest, the planner's error, so it may be as fast\n", 100 * planner_error));
+  if (rows < result.best.size())
+    out.words(fmt::format("left out: {} more that were executed; --rows 0 shows them\n", result.best.size() - rows));
+  if (request.whole.tokens == 0) return;
+  StepRequest best = request.step;
+  best.plan.layout = fastest.layout;
+  out.words("\nthe fastest: " + words_for_training(fastest.step, best, request.whole));
+}
+
+// How `b` compares with `a`, in words.
+std::string verdict_on(const Found& b, const Found& a, const SearchRequest& request) {
+  const double ratio = b.step.seconds / a.step.seconds;
+  const std::string bytes = words_for_bytes(b.bytes), most = words_for_bytes(request.memory);
+  std::string words = fmt::format("\n{}: {:.4g} s/step, {:.3g} times the time of\n{}{}\n", b.name(), b.step.seconds, ratio,
+                                  a.name(), std::abs(ratio - 1) <= planner_error ? " (~: within the planner's error)" : "");
+  if (b.bytes > request.memory)
+    words += fmt::format(
+        "it does not fit: a rank needs {} of {}, with the least that micro-batches and recomputation leave\n", bytes, most);
+  else
+    words += fmt::format("a rank needs {} of {}\n", bytes, most);
+  const std::string why = why_slower(b.step, a.step);
+  return why.empty() ? words : words + "it loses by " + why + "\n";
+}
+
+// Two ways side by side: the mean seconds of a rank, by what they are spent on.
+void add_explained(Document& out, const Found& a, const Found& b, const SearchRequest& request, const Wording& as) {
+  const Shares first = mean_shares(a.step), second = mean_shares(b.step);
   std::set<std::string> names;
   for (const Shares* shares : {&first, &second})
-    for (const auto& [name, seconds] : *shares) names.insert(name);
+    for (const auto& [name, seconds] : *shares)
+      if (seconds != 0) names.insert(name);
+  std::vector<std::string> columns = columns_of(request, as);
+  if (as.plain()) {  // a row for each way
+    columns.pop_back();
+    for (const std::string& name : names) columns.push_back(as.column(name, "s"));
+    TextTable table(columns);
+    for (const Found* way : {&a, &b}) {
+      std::vector<std::string> row = row_of(*way, a, request, as);
+      row.pop_back();
+      for (const std::string& name : names) row.push_back(as.number(share(way == &a ? first : second, name)));
+      table.add(row);
+    }
+    return out.table("explained", table);
+  }
+  TextTable table({"seconds of a rank", to_string(a.layout), to_string(b.layout), "difference"});
   const auto row = [&](const std::string& name, double x, double y) {
-    table.add({name, fmt::format("{:.4g}", x), fmt::format("{:.4g}", y), fmt::format("{:+.4g}", y - x)});
+    table.add({name, as.number(x), as.number(y), fmt::format("{:+.4g}", y - x)});
   };
   for (const std::string& name : names) row(name, share(first, name), share(second, name));
-  row("the step", pair[0]->step.seconds, pair[1]->step.seconds);
-  return fmt::format("{}\n{}\n\n{}", pair[0]->name(), pair[1]->name(), table.print("text"));
+  row("the step", a.step.seconds, b.step.seconds);
+  out.words(verdict_on(b, a, request) + "\n");
+  out.table("explained", table);
 }
 
 }  // namespace
@@ -222,26 +305,26 @@ std::string Found::name() const {
                      remake_words[static_cast<std::size_t>(remake)]);
 }
 
-void print_search(const SearchRequest& request, const std::string& explained, const std::string& format, Clock& clock) {
-  const SearchResult result = search(request, clock);
+std::string print_search(const SearchRequest& request, const std::string& format, Clock& clock) {
+  Estimates estimates(request);
+  const SearchResult result = search(request, estimates, clock);
   if (result.considered == 0)
     usage_error("the search considers no way that the flags allow",
                 "it divides ranks among tp within a host, pp, cp, dp and ep, with powers of 2 for chunks and micro-batches",
                 "give fewer flags for parts of a layout, or plan one layout: --layout");
   if (result.best.empty())
-    usage_error("no way to train the model fits",
-                fmt::format("{} ranks of {}, {} ways considered", request.ranks,
-                            decimal_bytes(static_cast<std::int64_t>(request.memory)), result.considered),
-                "take more ranks, a smaller model, or fewer flags for parts of a layout");
-  fmt::print("{}", table_of(result, request, format));
-  if (explained.empty() || format != "text") return;
-  const std::vector<std::string> pair = split(explained, ',');
-  const std::string text = pair.size() == 2 ? explain(result, pair[0], pair[1]) : "";
-  if (text.empty())
-    usage_error("--explain names no two layouts that the search has executed", explained,
-                fmt::format("name two of the table: --explain {},{}", to_string(result.best.front().layout),
-                            to_string(result.best.back().layout)));
-  fmt::print("\n{}", text);
+    usage_error(
+        "no way to train the model fits",
+        fmt::format("{} ranks of {}, {} ways considered", request.ranks, words_for_bytes(request.memory), result.considered),
+        "take more ranks, a smaller model, or fewer flags for parts of a layout");
+  const Wording as(format);
+  Document out(format);
+  std::vector<Found> explained;
+  for (const Layout& layout : request.explained) explained.push_back(fastest_way(request, estimates, layout));
+  add_table(out, result, request, as);
+  if (!explained.empty())
+    add_explained(out, explained.size() == 1 ? result.best.front() : explained[0], explained.back(), request, as);
+  return out.print();
 }
 
 }  // namespace chorale::plan

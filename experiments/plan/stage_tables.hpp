@@ -1,17 +1,36 @@
 // The tables of `chorale plan` for one layout, with a row or a few rows for each stage: memory, traffic, and what lives in a
-// slow tier.
+// slow tier. For people, equal rows of neighboring stages are one: "1-14".
 #pragma once
+#include "experiments/plan/wording.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 
-TextTable memory_table();
-TextTable traffic_table();
-TextTable offloaded_table(const OffloadOptions& offload);
+// A table whose first column is the stage.
+class StageTable {
+ public:
+  using Rows = std::vector<std::vector<std::string>>;  // without the stage
+  StageTable(std::vector<std::string> columns, const Wording& as) : columns_(std::move(columns)), folds_(!as.plain()) {}
+  void add(std::int64_t stage, const Rows& rows);  // stages come in ascending order
+  TextTable table() const;
 
-void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan);
-void add_traffic(TextTable& table, std::int64_t stage, const RankPlan& plan);
-void add_offloaded(TextTable& table, std::int64_t stage, const RankPlan& plan, UpdateTime update);
+ private:
+  struct Row {
+    std::int64_t first, last;  // stages
+    std::vector<std::string> cells;
+  };
+  std::vector<std::string> columns_;
+  bool folds_;
+  std::vector<Row> rows_;
+};
+
+StageTable memory_table(const Wording& as);
+StageTable traffic_table(const Wording& as);
+StageTable offloaded_table(const OffloadOptions& offload, const Wording& as);
+
+StageTable::Rows memory_of(const RankPlan& plan, const Wording& as);
+StageTable::Rows traffic_of(const RankPlan& plan, const Wording& as);
+StageTable::Rows offloaded_by(const RankPlan& plan, UpdateTime update, const Wording& as);
 
 }  // namespace chorale::plan

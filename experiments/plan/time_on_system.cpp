@@ -10,7 +10,6 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 namespace {
@@ -55,25 +54,6 @@ std::string closed_form(const PredictedStep& step, const StepRequest& request) {
                      human_seconds(pass), human_seconds((m + bubble) * pass));
 }
 
-// One row for each class of ranks. For programs, each row also has what belongs to the whole step.
-TextTable table_of(const PredictedStep& step, const StepRequest& request, bool for_programs) {
-  const std::set<std::string> axes = axes_of(step.step);
-  std::vector<std::string> columns{"stage", "ranks"};
-  for (const auto& [name, seconds] : shares_of({}, axes)) columns.push_back(name);
-  columns.emplace_back("seconds");
-  if (for_programs) columns.insert(columns.end(), {"step_s", "mfu"});
-  TextTable table(columns);
-  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
-    const RankClass& ranks = step.ranks.classes[c];
-    std::vector<std::string> row{std::to_string(stage_of(request.plan.layout, ranks.rank)), std::to_string(ranks.ranks)};
-    for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes)) row.push_back(fmt::format("{:.4g}", seconds));
-    row.push_back(fmt::format("{:.4g}", step.step.classes[c].seconds));
-    if (for_programs) row.insert(row.end(), {fmt::format("{:.6g}", step.seconds), fmt::format("{:.4f}", step.mfu())});
-    table.add(row);
-  }
-  return table;
-}
-
 // The mean over all ranks, as shares of the step.
 std::string shares_in_words(const PredictedStep& step) {
   std::vector<std::string> words;
@@ -84,6 +64,25 @@ std::string shares_in_words(const PredictedStep& step) {
 }
 
 }  // namespace
+
+// For csv, each row also has what belongs to the whole step.
+TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as) {
+  const std::set<std::string> axes = axes_of(step.step);
+  std::vector<std::string> columns{"stage", "ranks"};
+  for (const auto& [name, seconds] : shares_of({}, axes)) columns.push_back(as.column(name, "s"));
+  columns.emplace_back(as.plain() ? "all_s" : "seconds");
+  if (as.plain()) columns.insert(columns.end(), {"step_s", "mfu"});
+  TextTable table(columns);
+  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
+    const RankClass& ranks = step.ranks.classes[c];
+    std::vector<std::string> row{std::to_string(stage_of(request.plan.layout, ranks.rank)), std::to_string(ranks.ranks)};
+    for (const auto& [name, seconds] : shares_of(step.step.classes[c], axes)) row.push_back(as.number(seconds));
+    row.push_back(as.number(step.step.classes[c].seconds));
+    if (as.plain()) row.insert(row.end(), {as.seconds(step.seconds), as.number(step.mfu())});
+    table.add(row);
+  }
+  return table;
+}
 
 Shares shares_of(const PredictedStep& step, std::size_t rank_class) {
   return shares_of(step.step.classes[rank_class], axes_of(step.step));
@@ -121,21 +120,18 @@ std::string words_for_training(const PredictedStep& step, const StepRequest& req
       watts > 0 ? fmt::format(", {:.4g} GWh of the accelerators at {:g} W", ranks * seconds * watts / 3.6e12, watts) : "");
 }
 
-std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
-                             const std::string& format) {
-  const TextTable table = table_of(step, request, format != "text");
-  if (format != "text") return table.print(format);
+std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
   const TrainingOptions& o = request.plan.options;
   const std::string type = request.products.empty() ? name_of(o.compute) : request.products;
   const auto ranks = static_cast<double>(request.plan.layout.ranks());
   return fmt::format(
       "on {} {}: a step takes {}; {:.4g} tokens/s for each; MFU {:.1f} % of {:.4g} TFLOP/s ({})\n"
-      "of a rank's time: {}\n{}{}\n{}"
-      "wait: for calls in flight, and for ranks that are not there yet; seconds of one rank\n",
+      "of a rank's time: {}\n{}{}"
+      "seconds of one rank; wait: for calls in flight, and for ranks that are not there yet\n",
       request.plan.layout.ranks(), request.system.accelerator.name, human_seconds(step.seconds),
       static_cast<double>(o.global_batch * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
       step.peak_flops / ranks / 1e12, type, shares_in_words(step), closed_form(step, request),
-      words_for_training(step, request, whole), table.print(format));
+      words_for_training(step, request, whole));
 }
 
 void draw(const PredictedStep& step, const std::string& title, const std::string& file) {

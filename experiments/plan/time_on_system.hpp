@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "experiments/plan/whole_training.hpp"
+#include "experiments/plan/wording.hpp"
 #include "parallel/planner/step.hpp"
+#include "src/base/text_table.hpp"
 
 namespace chorale::plan {
 
@@ -14,10 +16,10 @@ using Shares = std::vector<std::pair<std::string, double>>;
 Shares mean_shares(const PredictedStep& step);
 Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; all have the same kinds
 
-// Where the time goes, by stage, and the step's cost; with the time, GPU-hours and energy of a whole training if its tokens
-// are given.
-std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole,
-                             const std::string& format);
+// Where the time goes, and the step's cost; with the time, GPU-hours and energy of a whole training if its tokens are given.
+std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
+// The same by class of ranks, one row each.
+TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as);
 // The days of a whole training, and a line that adds GPU-hours and energy. The line is "" if no tokens are given.
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/plan/candidates.hpp"
+#include "experiments/plan/wording.hpp"
 
 namespace chorale::plan {
 namespace {
@@ -54,9 +54,9 @@ std::int64_t sent_by_replicas(const RankPlan& plan) {
 std::string words_for_states(const PlanRequest& request) {
   const BytesPerParameter b = on_one_rank(request);
   const auto parameters = static_cast<double>(request.options.shape.parameters());
-  std::string words = fmt::format(
-      "states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}", b.all(),
-      b.values, b.gradients, b.optimizer, decimal_bytes(static_cast<std::int64_t>(b.all() * parameters)), kept_with_zero(b));
+  std::string words =
+      fmt::format("states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}",
+                  b.all(), b.values, b.gradients, b.optimizer, words_for_bytes(b.all() * parameters), kept_with_zero(b));
   if (const TrainingOptions& o = request.options; size_of(o.compute) == 2 && o.masters) {
     const BytesPerParameter published{b.values, b.values, b.optimizer};
     words += fmt::format("\n  with {} gradients, as papers count: {:.3g} bytes; {}", name_of(o.compute), published.all(),

@@ -1,7 +1,7 @@
 // The figures that introductions quote about a model. The bytes come from plans: of one rank that has the whole model, and
 // of a layout with ZeRO and without.
 //
-//   states    16 bytes a parameter in f32 with Adam, 2.79 TB for GPT-3 175B, and what each of many ZeRO replicas keeps
+//   states    16 bytes a parameter in f32 with Adam, 2.54 TiB for GPT-3 175B, and what each of many ZeRO replicas keeps
 //   time      tokens × flops of a token / flops per second: 288 years of a V100 at 35 TFLOP/s for 300 billion tokens
 //   ZeRO 3    sends 1.5 times the bytes of plain replicas, if weights and sums of gradients have the same type
 #pragma once

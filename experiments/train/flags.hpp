@@ -26,6 +26,7 @@ class Flags {
   LayoutLimits limits(std::int64_t world, const ContextOptions& context = {}) const {
     return {shape_.shape(), world, global_batch_, micro_batch_, &all_axes(), context};
   }
+  void take_type(const std::string& dtype) { dtype_ = dtype; }  // instead of the default
   std::int64_t steps() const { return steps_; }
   const DocumentMask& document_mask() const { return document_mask_; }
   const ShapeOptions& shape_options() const { return shape_; }

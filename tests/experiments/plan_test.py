@@ -39,12 +39,12 @@ class Plan(unittest.TestCase):
     def test_the_figures_that_introductions_quote(self):
         gpt3 = ["--preset", "gpt3-175b", "--layout", "dp1", "--global-batch-size", "1"]
         text = self.plan(*gpt3, "--train-tokens", "300e9", "--sustained-flops", "35e12")
-        self.assertIn("states: 16 bytes a parameter (values 4, gradients 4, optimizer 8), 2.79 TB in all\n", text)
+        self.assertIn("states: 16 bytes a parameter (values 4, gradients 4, optimizer 8), 2.54 TiB in all\n", text)
         self.assertIn("300 billion tokens: 146484375 steps, 3.19e+23 flops", text)
         self.assertAlmostEqual(float(re.search(r"([\d.]+) years of one rank", text)[1]), 288, delta=1)
         text = self.plan(*gpt3, "--dtype", "bf16")
         keeps = "each of many replicas keeps {} with ZeRO-1, {} with ZeRO-2, almost nothing with ZeRO-3\n"
-        self.assertIn("states: 18 bytes a parameter (values 2, gradients 4, optimizer 12), 3.14 TB in all\n  "
+        self.assertIn("states: 18 bytes a parameter (values 2, gradients 4, optimizer 12), 2.86 TiB in all\n  "
                       + keeps.format("6 (1/3)", "2 (1/9)"), text)
         self.assertIn("with bf16 gradients, as papers count: 16 bytes; " + keeps.format("4 (1/4)", "2 (1/8)"), text)
         for words, ratio in (([], 1.5), (["--dtype", "bf16", "--grad-dtype", "bf16"], 1.5), (["--dtype", "bf16"], 1.0)):
@@ -92,7 +92,7 @@ class Plan(unittest.TestCase):
                 self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {how} {length}")
         self.refused("--layout", "dp2", "--longest-sequence", says=["memory-limit is auto"])
 
-    # The values and gradients of gpt2 are 990 MB.
+    # The values and gradients of gpt2 are 944 MiB.
     def test_the_longest_sequence_counts_only_what_stays_in_memory(self):
         words = ["plan", "--preset", "gpt2", "--layout", "dp1.z3", "--global-batch-size", "2", "--micro-batch-size", "1",
                  "--memory-limit", "700M"]
@@ -150,11 +150,65 @@ class Plan(unittest.TestCase):
             self.assertIn(layout, rows)
         for layout in ("dp4", "dp1.tp4"):
             with self.subTest(layout=layout):
-                alone = json.loads(re.search(r"(?s)\[.*?\]", self.plan("--layout", layout, "--format", "json")).group())
-                text = self.plan("--layout", "all", "--ranks", "4", "--rows", "0")
-                row = re.search(rf"(?m)^{re.escape(layout)} +(.*)$", text).group(1)
-                self.assertTrue(row.startswith(alone[0]["peak"]), row)
-                self.assertIn(alone[0]["states"], row)
+                stage, = json.loads(self.plan("--layout", layout, "--format", "json"))["stages"]
+                self.assertEqual((stage["peak_bytes"], stage["states_bytes"]),
+                                 (rows[layout]["memory_bytes"], rows[layout]["state_bytes"]))
+
+    def test_json_is_one_document_of_numbers(self):
+        plan = json.loads(self.plan("--layout", "dp2.pp2", "--memory-limit", "1G", "--format", "json"))
+        self.assertEqual((plan["layout"], plan["ranks"], plan["memory_limit_bytes"], plan["fits"]),
+                         ("dp2.pp2", 4, 1 << 30, True))
+        self.assertEqual([stage["stage"] for stage in plan["stages"]], [0, 1])
+        for stage in plan["stages"]:
+            self.assertEqual(stage["states_bytes"], stage["params_bytes"] + stage["grads_bytes"] + stage["optimizer_bytes"])
+            self.assertEqual({type(value) for key, value in stage.items() if key != "flops"}, {int})
+        self.assertEqual({type(row["sent_bytes"]) for row in plan["traffic"]}, {int})
+        tables = self.plan("--layout", "dp2.pp2", "--format", "csv").split("\n\n# traffic\n")
+        for table, name in zip(tables, ("stages", "traffic"), strict=True):
+            for row, same in zip(csv.DictReader(table.splitlines()), plan[name], strict=True):
+                self.assertEqual(row, {key: str(value) for key, value in same.items()} | (
+                    {"flops": row["flops"]} if "flops" in row else {}))
+
+    def test_equal_rows_of_neighboring_stages_are_one(self):
+        words = ["--layout", "dp2.pp4", "--num-layers", "8"]
+        rows = [line.split() for line in self.sent(self.plan(*words)) if re.match(r" *\d", line)]
+        self.assertEqual({(row[0], row[1]) for row in rows if row[1] in ("dp", "pp")},
+                         {(stages, axis) for stages in ("0", "1-2", "3") for axis in ("dp", "pp")})
+        self.assertEqual(len({tuple(row[1:]) for row in rows if row[1] == "dp"}), 3)
+        stages = {row["stage"] for row in json.loads(self.plan(*words, "--format", "json"))["traffic"]}
+        self.assertEqual(stages, {0, 1, 2, 3})
+
+    def test_a_plan_fits_the_terminal(self):
+        for words in (["--layout", "dp2.pp4.z1"], ["--layout", "all", "--ranks", "8"],
+                      ["--layout", "dp2.z3", "--place", "optimizer=file", "--offload-folder", self.cache]):
+            result = start([chorale, *tiny, *words], XDG_CACHE_HOME=self.cache, COLUMNS="80")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with self.subTest(words=words):
+                self.assertEqual([line for line in result.stdout.splitlines() if len(line) > 80], [])
+            whole = self.plan(*words)  # in a pipe, every line stays whole, and nothing is lost
+            self.assertEqual(sorted(set(result.stdout.split())), sorted(set(whole.split())))
+
+    def test_what_is_assumed_is_said(self):
+        few, many = (self.plan_of("--layout", layout) for layout in ("dp2", "dp256"))
+        self.assertIn("\nassumed: f32 (--dtype); backend ", few)
+        self.assertIn("if all ranks are on one host", few)
+        self.assertNotIn("on one host", many)
+        self.assertIn("assumed: f32 (--dtype); rings of messages, because 256 ranks need several hosts", many)
+        self.assertNotIn("(--dtype)", self.plan("--layout", "dp2", "--dtype", "bf16"))
+
+    def plan_of(self, *words):
+        result = start([chorale, "plan", "--preset", "tiny", "--global-batch-size", "256", *words],
+                       XDG_CACHE_HOME=self.cache)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_sizes_are_binary_and_mean_what_gnu_programs_mean(self):
+        for size, words in (("80G", "80 GiB"), ("80GiB", "80 GiB"), ("80GB", "74.5 GiB"), ("80000000000", "74.5 GiB")):
+            text = self.plan("--layout", "all", "--ranks", "2", "--memory-limit", size)
+            self.assertIn(f"; a rank may hold {words}\n", text)
+        for words in (["--layout", "dp2.pp2"], ["--layout", "all", "--ranks", "2"]):
+            self.assertNotRegex(self.plan(*words), r"\d [kMGT]B\b")
+        self.assertIn("\nBYTES: 80G and 80GiB are 80 · 2³⁰ bytes, 80GB is ", start([chorale, "plan", "--help"]).stdout)
 
     def test_what_a_table_of_all_layouts_leaves_out_is_said(self):
         text = self.plan("--layout", "all", "--ranks", "8", "--rows", "5")
@@ -176,7 +230,7 @@ class Plan(unittest.TestCase):
         ring = ["--global-batch-size", "64", "--backend", "mpi", "--algorithm", "ring"]
         text = self.plan_on_hosts("--layout", "dp2.pp2", "--order", "pp,dp", *ring)
         self.assertIn(" cross hosts (n0: 0-1, n1: 2-3)\n", text)
-        rows = {tuple(line.split()[:2]): re.findall(r"[\d.]+ .?B", line)
+        rows = {tuple(line.split()[:2]): re.findall(r"[\d.]+ \w*B", line)
                 for line in text[text.rindex("stage  axis"):].splitlines()[1:]}
         for stage in ("0", "1"):
             self.assertEqual(rows[stage, "dp"][1], "0 B", rows)

@@ -2,7 +2,6 @@
 // adds up what the ranks of each stage send.
 #include "experiments/plan/hosts.hpp"
 
-#include "experiments/plan/candidates.hpp"
 #include "parallel/order.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
@@ -65,13 +64,18 @@ TEST_CASE("the table of a plan for hosts adds up what the ranks of each stage se
     for (const Account::Entry& entry : plan.axes.at("dp").entries) of_dp += entry.bytes;
     for (const Account::Entry& entry : plan.axes.at("pp").entries) of_pp += entry.bytes;
   }
-  const std::string csv = hosts.traffic(request, "csv");
-  CHECK_THAT(csv, says(fmt::format("1,dp,{},0 B\n", decimal_bytes(of_dp))));
-  CHECK_THAT(csv, says(fmt::format("1,pp,{0},{0}\n", decimal_bytes(of_pp))));
-  CHECK_THAT(hosts.traffic(request, "text"), says(" cross hosts (n0: 0-1, n1: 2-3)\n"));
+  const auto traffic = [](const Hosts& on, const PlanRequest& of, const std::string& format) {
+    Document document(format);
+    on.add_traffic(document, of, Wording(format));
+    return document.print();
+  };
+  const std::string csv = traffic(hosts, request, "csv");
+  CHECK_THAT(csv, says(fmt::format("1,dp,{},0\n", of_dp)));
+  CHECK_THAT(csv, says(fmt::format("1,pp,{0},{0}\n", of_pp)));
+  CHECK_THAT(traffic(hosts, request, "text"), says(" cross hosts (n0: 0-1, n1: 2-3)\n"));
   PlanRequest alone = request_for("dp1", 4, 1);
   alone.hosts = {0};
-  CHECK(Hosts(Topology::of_counts({1})).traffic(alone, "text").empty());
+  CHECK(traffic(Hosts(Topology::of_counts({1})), alone, "text").empty());
 }
 
 }  // namespace

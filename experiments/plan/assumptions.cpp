@@ -1,0 +1,66 @@
+#include "experiments/plan/assumptions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/selection.hpp"
+#include "experiments/machine_named.hpp"
+#include "experiments/simulated.hpp"
+#include "src/base/host.hpp"
+
+namespace chorale::plan {
+namespace {
+
+bool leaves_open(const ByAxis& words) {
+  return std::ranges::any_of(words, [](const auto& of_axis) { return of_axis.second == "auto"; });
+}
+
+// No host has room for more ranks, unless it has more cores.
+std::int64_t most_on_a_host() { return std::max<std::int64_t>(64, std::thread::hardware_concurrency()); }
+
+// Returns the assumption; "" if every backend was named.
+std::string assume_backends(ByAxis& backends, const Hosts* hosts) {
+  if (!leaves_open(backends)) return "";
+  if (hosts) return hosts->assumed();
+  const std::string here = best_backend(false, joins_here);
+  for (auto& [axis, backend] : backends)
+    if (backend == "auto") backend = here;
+  return fmt::format("backend {}, if all ranks are on one host like this one (--backend)", here);
+}
+
+}  // namespace
+
+std::vector<std::string> assume(PlanRequest& request, const Place& place) {
+  const auto machine = [&] { return place.machine.empty() ? machine_for("") : machine_named(place.machine); };
+  if (place.has_accelerators) {
+    request.selector = std::make_shared<const Selector>(TuningTable{}, machine());
+    send_in_rings(request.backends, request.algorithms);
+    return {"rings of messages where no --algorithm is given"};
+  }
+  const std::filesystem::path file = default_tuning_file();
+  const bool tuned = !file.empty() && std::filesystem::exists(file);
+  const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
+  request.selector = std::make_shared<const Selector>(table, machine());
+  if (!place.hosts && place.ranks > most_on_a_host() && leaves_open(request.backends)) {
+    send_in_rings(request.backends, request.algorithms);
+    return {fmt::format("rings of messages, because {} ranks need several hosts (--hosts, --backend, --algorithm)",
+                        place.ranks)};
+  }
+  std::vector<std::string> assumed;
+  if (const std::string backend = assume_backends(request.backends, place.hosts); !backend.empty())
+    assumed.push_back(backend);
+  if (!leaves_open(request.algorithms)) return assumed;
+  const std::string otherwise = request.selector->machine().levels.empty()
+                                    ? fmt::format("by the cost model, {}", not_calibrated)
+                                    : "by the prices of the machine file";
+  assumed.push_back(table.machine == machine_signature()
+                        ? "auto chooses by what `chorale tune` measured here, otherwise " + otherwise
+                        : fmt::format("auto chooses {}, as on a machine without results of `chorale tune`", otherwise));
+  return assumed;
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,23 @@
+// What a plan takes where "auto" is left for backends and algorithms. A run would ask its ranks; a plan assumes that all
+// ranks run on machines like this one, or on a named machine. The output states every assumption.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/plan/hosts.hpp"
+#include "parallel/plan.hpp"
+
+namespace chorale::plan {
+
+struct Place {
+  std::string machine = "";  // "": like this one
+  bool has_accelerators = false;
+  const Hosts* hosts = nullptr;  // of --hosts
+  std::int64_t ranks = 1;
+};
+
+// Replaces "auto" in the request, sets its selector, and returns the assumptions. With hosts, "auto" backends stay: place()
+// chooses them for each layout.
+std::vector<std::string> assume(PlanRequest& request, const Place& place);
+
+}  // namespace chorale::plan

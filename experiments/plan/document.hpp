@@ -1,0 +1,35 @@
+// What `chorale plan` prints about one request: words and tables, in one of four formats.
+//
+//   text    the words, and the tables under their headings; on a terminal, both fit its width
+//   json    one object: facts, and each table as an array of rows, {"layout": "dp2", "stages": [{…}], "traffic": […]}
+//   csv     the tables; from the second on, each under its name: # traffic
+//   md      the tables; if there are several, each under its name: ## traffic
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/text_table.hpp"
+
+namespace chorale::plan {
+
+// The words on a screen of its width: a longer line is broken at spaces. In a pipe or a file, lines stay whole.
+std::string on_screen(const std::string& words);
+
+class Document {
+ public:
+  explicit Document(std::string format) : format_(std::move(format)) {}
+
+  void fact(const std::string& name, nlohmann::ordered_json value) { facts_[name] = std::move(value); }  // of the object
+  void words(const std::string& words);                                                                  // of the text
+  void table(const std::string& name, const TextTable& table);  // not if it has no rows
+  std::string print() const;
+
+ private:
+  std::string format_, text_;
+  nlohmann::ordered_json facts_ = nlohmann::ordered_json::object();
+  std::vector<std::pair<std::string, TextTable>> tables_;
+};
+
+}  // namespace chorale::plan

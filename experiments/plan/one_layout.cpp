@@ -1,0 +1,114 @@
+#include "experiments/plan/one_layout.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/plan/document.hpp"
+#include "experiments/plan/expert_loads.hpp"
+#include "experiments/plan/stage_tables.hpp"
+#include "experiments/plan/time_on_system.hpp"
+#include "experiments/train/forecast.hpp"
+#include "experiments/train/shape_options.hpp"
+#include "parallel/forecast/step.hpp"
+
+namespace chorale::plan {
+namespace {
+
+std::string head_of(const OneLayout& one, double bubble, const StepForecast& forecast) {
+  const PlanRequest& request = one.request;
+  const TrainingOptions& o = request.options;
+  std::string head;
+  for (const std::string& line : one.choices)
+    if (!line.empty()) head += line + "\n";
+  head += fmt::format(
+      "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
+      "bubble {:.2f} %, if stages take time in proportion to their flops\n"
+      "time {}\n"
+      "{}\n",
+      to_string(request.layout), request.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6,
+      train::words_for_active(o.shape), name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * bubble,
+      forecast     ? "predicted by the machine file: " + train::in_words(forecast.time)
+      : one.system ? "predicted below"
+                   : fmt::format("not predicted: {}; --machine names one that predicts it", forecast.why_not),
+      words_for_states(request));
+  if (one.whole.tokens > 0) head += words_for_time(one.whole, request) + "\n";
+  if (!one.assumed.empty()) head += "assumed: " + one.assumed + "\n";
+  return head;
+}
+
+void add_facts(Document& out, const OneLayout& one, double bubble, const StepForecast& forecast) {
+  const TrainingOptions& o = one.request.options;
+  out.fact("layout", to_string(one.request.layout));
+  out.fact("ranks", one.request.layout.ranks());
+  out.fact("parameters", o.shape.parameters());
+  out.fact("dtype", name_of(o.compute));
+  out.fact("global_batch_size", o.global_batch);
+  out.fact("micro_batch_size", o.micro_batch);
+  out.fact("seq_length", o.shape.sequence);
+  out.fact("bubble", bubble);
+  if (forecast) out.fact("step_s", forecast.time.seconds);
+  if (o.memory_limit > 0) out.fact("memory_limit_bytes", o.memory_limit);
+  if (o.memory_limit > 0 || one.system) out.fact("fits", !one.shortage);
+}
+
+void add_offloaded(Document& out, const TrainingOptions& o, const StageTable& offloaded) {
+  const TextTable table = offloaded.table();
+  if (table.rows() == 0) return;
+  const bool to_host = o.offload.to_host;
+  out.words(
+      fmt::format("\n{}, and what moves between {} and memory in a step; exposed: nothing computes meanwhile "
+                  "(--update {})\n",
+                  to_host ? "on the host" : "in the file", to_host ? "the host" : "it",
+                  update_times[static_cast<std::size_t>(o.update)]));
+  out.table("offloaded", table);
+}
+
+}  // namespace
+
+std::string print_layout(const OneLayout& one, const std::string& format) {
+  const Layout& l = one.request.layout;
+  const TrainingOptions& o = one.request.options;
+  const Wording as(format);
+  Document out(format);
+  const StepRequest timed{.plan = one.request, .system = one.system.value_or(System{})};
+  const PredictedStep on_system = one.system ? predict_step(timed) : PredictedStep{};
+  if (!one.timeline.empty()) draw(on_system, to_string(l), one.timeline);
+  const StepForecast forecast = one.system ? StepForecast{{}, "a system predicts it"} : forecast_step(one.request);
+  const double bubble = planned_bubble(o, l);
+  add_facts(out, one, bubble, forecast);
+
+  StageTable memory = memory_table(as), traffic = traffic_table(as), offloaded = offloaded_table(o.offload, as);
+  std::string zero_traffic;
+  for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
+    const RankPlan plan = plan_rank(one.request, rank_of_stage(l, stage));
+    if (stage == 0) zero_traffic = words_for_zero_traffic(one.request, plan);
+    memory.add(stage, memory_of(plan, as));
+    traffic.add(stage, traffic_of(plan, as));
+    offloaded.add(stage, offloaded_by(plan, o.update, as));
+  }
+  out.words(head_of(one, bubble, forecast));
+  if (one.system) {
+    out.fact("step_s", on_system.seconds);
+    out.fact("mfu", on_system.mfu());
+    out.words("\n" + words_for_system(on_system, timed, one.whole));
+    out.table("time", time_table(on_system, timed, as));
+  }
+  out.words(
+      fmt::format("\nreplica 0, shard 0{} of each stage; columns params to states: bytes held after a step; activations to "
+                  "peak: peaks of "
+                  "a step\n",
+                  l.context_ranks() > 1 ? ", context rank 0" : ""));
+  out.table("stages", memory.table());
+  add_offloaded(out, o, offloaded);
+  if (const std::string loads = words_for_expert_loads(o.shape, l, o.micro_batch); !loads.empty())
+    out.words("\n" + loads + "\n");
+  if (const TextTable sent = traffic.table(); sent.rows() > 0) {
+    out.words("\nsent by that rank in a step\n");
+    out.table("traffic", sent);
+  }
+  if (!zero_traffic.empty()) out.words(zero_traffic + "\n");
+  if (one.hosts) one.hosts->add_traffic(out, one.request, as);
+  if (one.shortage) out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
+  return out.print();
+}
+
+}  // namespace chorale::plan

@@ -1,0 +1,27 @@
+// The plan of one layout: what a rank of each stage holds and sends, the bubble, and the time of a step.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/plan/hosts.hpp"
+#include "experiments/plan/whole_training.hpp"
+#include "parallel/plan.hpp"
+#include "src/base/machine_file.hpp"
+
+namespace chorale::plan {
+
+struct OneLayout {
+  const PlanRequest& request;
+  std::optional<System> system;  // predicts the time of a step
+  const Hosts* hosts = nullptr;  // whose bytes are counted apart
+  WholeTraining whole;
+  std::string timeline;              // a picture of the predicted step is drawn into this file
+  std::vector<std::string> choices;  // lines that say what was chosen for "auto"
+  std::string assumed;               // about backends and algorithms
+  std::optional<Shortage> shortage;  // if it does not fit the memory limit or the accelerator
+};
+
+std::string print_layout(const OneLayout& one, const std::string& format);
+
+}  // namespace chorale::plan

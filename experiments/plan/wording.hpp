@@ -1,0 +1,31 @@
+// The cells of a table in two forms: words for people, and plain numbers for programs, with the unit in the column's name.
+//
+//             text, md     csv, json
+//   column    peak         peak_bytes
+//   bytes     1.5 MiB      1572864
+//   seconds   0.1234       0.12341
+//   share     49.5 %       0.495
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace chorale::plan {
+
+class Wording {
+ public:
+  explicit Wording(const std::string& format) : plain_(format == "csv" || format == "json") {}
+  bool plain() const { return plain_; }  // for programs
+
+  std::string column(const std::string& name, const std::string& unit = "") const;
+  std::string bytes(std::int64_t bytes) const;                // −1: unknown
+  std::string seconds(double seconds, int digits = 4) const;  // "" below 0: unknown
+  std::string share(double share) const;                      // of 1
+  std::string number(double value, int digits = 4) const;
+
+ private:
+  bool plain_;
+};
+
+std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
+
+}  // namespace chorale::plan
