@@ -42,7 +42,7 @@ const Names redops{"sum", "prod", "min", "max", "avg", "none"};
 
 struct SeriesRow {
   std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed, calibrated;
-  std::int64_t chunks, root, ranks, count, bytes, repetitions, turn, wrong, bytes_predicted;
+  std::int64_t chunks, root, ranks, hosts, count, bytes, repetitions, turn, wrong, bytes_predicted;
   double bytes_sent, median, ci_low, ci_high, p5, p95, predicted, ceiling;
 
   static auto columns() {
@@ -64,6 +64,7 @@ struct SeriesRow {
         column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
         column("root", &Row::root, "1", "root; -1: none"),
         column("ranks", &Row::ranks, "1", "ranks in the group"),
+        column("hosts", &Row::hosts, "1", "hosts of these ranks, real or pretended (--hosts)"),
         column("count", &Row::count, "1", "elements of the whole vector"),
         column("bytes", &Row::bytes, "byte", "size of the whole vector"),
         column("repetitions", &Row::repetitions, "1", "timed calls"),
@@ -121,6 +122,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
           .chunks = series.choice.chunks,
           .root = has_root(row.what) ? row.root : -1,
           .ranks = row.ranks,
+          .hosts = number_of_hosts(row.hosts),
           .count = row.count,
           .bytes = row.bytes(),
           .repetitions = static_cast<std::int64_t>(series.slowest.size()),
@@ -152,6 +154,7 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"chosen", series.choice.algorithm},
           {"chunks", series.choice.chunks},
           {"ranks", row.ranks},
+          {"hosts", number_of_hosts(row.hosts)},
           {"dtype", name_of(row.dtype)},
           {"redop", redop_of(row)},
           {"root", has_root(row.what) ? row.root : -1},

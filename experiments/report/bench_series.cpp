@@ -9,12 +9,15 @@
 namespace chorale::report {
 namespace {
 
-// Columns that must have equal values in all rows of an operation, and columns that become part of a series' name.
-constexpr const char* conditions[] = {"dtype", "redop", "root", "in_place", "cache", "memory"};
-constexpr const char* tells_apart[] = {"ranks", "chunks"};
+// Columns of /series that are part of the question, and settings that say the same as columns of /series.
+constexpr const char* conditions[] = {"dtype", "redop", "root", "ranks", "hosts", "in_place", "cache", "memory"};
+const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm", "dtype", "op",     "root",
+                                            "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
+                                            "cache",      "memory",   "device",    "hosts"};
 
 struct Found {
-  std::string block;
+  std::string block, settings;  // `settings`: see other_settings
+  std::string pretended;        // --hosts: where the algorithms were told that ranks are
   std::map<std::string, std::vector<std::string>> words;
   std::map<std::string, std::vector<double>> numbers;
   std::size_t rows = 0;
@@ -31,11 +34,13 @@ struct Found {
 };
 
 Found find_in(const Run& run) {
-  Found found{.block = run.block};
+  Found found{.block = run.block, .settings = other_settings(run), .pretended = run.setting("hosts")};
   const Group group = run.group("series");
-  for (const char* column :
-       {"op", "backend", "algorithm", "chosen", "dtype", "redop", "root", "in_place", "cache", "memory", "ranks", "chunks"})
-    found.words[column] = group.words(column);
+  for (const char* column : {"op", "backend", "algorithm", "chosen", "chunks"}) found.words[column] = group.words(column);
+  for (const char* column : conditions) found.words[column] = group.words(column);
+  const Group root(run.source->reader.variables(run.prefix.empty() ? "/" : run.prefix), by_rule);
+  if (const auto machine = root.words("simulated_on"); !machine.empty())
+    std::ranges::replace(found.words["backend"], "simulated", "simulated:" + machine[0]);
   for (const char* column : {"ranks", "chunks", "root", "count", "bytes", "median", "ci_low", "ci_high", "predicted",
                              "ceiling", "bytes_sent", "bytes_predicted", "repetitions"})
     found.numbers[column] = group.numbers(column);
@@ -43,38 +48,82 @@ Found find_in(const Run& run) {
   return found;
 }
 
+// A condition in words: "4 ranks", "in place". "" if it does not exist, such as the root of an all_reduce.
+std::string words_for(const std::string& column, const std::string& value) {
+  if (value.empty() || value == "none" || value == "-1") return "";
+  if (column == "root") return "root " + value;
+  if (column == "ranks" || column == "hosts")
+    return fmt::format("{} {}", value, value == "1" ? column.substr(0, 4) : column);
+  if (column == "in_place") return value == "yes" ? "in place" : "out of place";
+  if (column == "cache") return value + " cache";
+  if (column == "memory") return value + " memory";
+  return value;
+}
+
+// Names the questions of all rows. A name states the conditions that differ between the rows of its operation.
+class Questions {
+ public:
+  explicit Questions(const std::vector<Found>& all) {
+    for (const Found& found : all)
+      for (std::size_t row = 0; row < found.rows; ++row) {
+        auto& seen = seen_[found.word("op", row)];
+        for (const char* column : conditions) seen[column].insert(found.word(column, row));
+        seen["pretended"].insert(found.pretended);
+      }
+  }
+
+  std::string name(const Found& found, std::size_t row) const {
+    const auto& seen = seen_.at(found.word("op", row));
+    const auto differs = [&](const char* column) { return seen.at(column).size() > 1; };
+    std::string name = found.word("op", row);
+    if (differs("dtype")) name += " of " + found.word("dtype", row);
+    for (const char* column : conditions)
+      if (const std::string words = words_for(column, found.word(column, row));
+          column != std::string("dtype") && differs(column) && !words.empty())
+        name += ", " + words;
+    if (differs("pretended") && !found.pretended.empty()) name += ", pretended " + found.pretended;
+    return name;
+  }
+
+ private:
+  std::map<std::string, std::map<std::string, std::set<std::string>>> seen_;  // values by operation and condition
+};
+
 }  // namespace
+
+std::string other_settings(const Run& run) {
+  std::string text;
+  for (const auto& [key, words] : run.differing)
+    if (!told_by_columns.count(key)) text += ", " + words;
+  return text;
+}
 
 std::vector<BenchRow> bench_rows(const RecordSet& records) {
   std::vector<Found> all;
-  std::map<std::string, std::set<std::string>> seen;
-  std::map<std::string, std::string> first_condition;  // by operation
+  std::set<std::string> chunks;
   for (const auto& same : records.labelled("series"))
     for (const Run* run : same) all.push_back(find_in(*run));
-  const auto condition_of = [](const Found& found, std::size_t row) {
-    std::string condition;
-    for (const char* column : conditions) condition += found.word(column, row) + "/";
-    return condition;
+  for (const Found& found : all)
+    for (std::size_t row = 0; row < found.rows; ++row) chunks.insert(found.word("chunks", row));
+  const Questions questions(all);
+  struct Measured {
+    std::map<std::string, std::vector<double>> medians;  // seconds, by block
+    std::vector<double> ceilings;
   };
-  for (const Found& found : all)
-    for (std::size_t row = 0; row < found.rows; ++row) {
-      first_condition.emplace(found.word("op", row), condition_of(found, row));
-      for (const char* column : tells_apart) seen[column].insert(found.word(column, row));
-    }
   std::vector<BenchRow> rows;
-  std::map<std::size_t, std::vector<double>> ceilings;  // as each run measured it, by the index in `rows`
-  std::map<std::string, std::size_t> places;            // the index in `rows`, by operation, name and bytes
+  std::vector<Measured> measured;             // for each row
+  std::map<std::string, std::size_t> places;  // the index in `rows`, by question, name and bytes
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
-      const std::string op = found.word("op", row);
-      if (condition_of(found, row) != first_condition[op]) continue;
+      const std::string question = questions.name(found, row);
       std::string name = found.word("backend", row) + " " + found.word("algorithm", row);
-      if (seen["ranks"].size() > 1) name += fmt::format(", {} ranks", found.word("ranks", row));
-      if (seen["chunks"].size() > 1) name += fmt::format(", {} chunks", found.word("chunks", row));
+      if (chunks.size() > 1) name += fmt::format(", {} chunks", found.word("chunks", row));
+      name += found.settings;
       const auto number = [&](const char* column) { return found.number(column, row); };
-      const auto [place, is_new] = places.emplace(fmt::format("{}/{}/{}", op, name, number("bytes")), rows.size());
-      if (is_new)
-        rows.push_back({op,
+      const auto [place, is_new] = places.emplace(fmt::format("{}/{}/{}", question, name, number("bytes")), rows.size());
+      if (is_new) {
+        rows.push_back({found.word("op", row),
+                        question,
                         name,
                         found.word("chosen", row),
                         static_cast<std::int64_t>(number("ranks")),
@@ -91,15 +140,19 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
                         number("bytes_sent"),
                         number("bytes_predicted"),
                         spread_name(true, number("repetitions") >= fewest_blocks, "calls")});
-      rows[place->second].blocks.emplace(found.block, number("median"));
-      ceilings[place->second].push_back(number("ceiling"));
+        measured.emplace_back();
+      }
+      measured[place->second].medians[found.block].push_back(number("median"));
+      measured[place->second].ceilings.push_back(number("ceiling"));
     }
-  for (const auto& [place, of_runs] : ceilings) rows[place].ceiling = summarize(of_runs).median;
-  for (BenchRow& row : rows) {
-    if (row.blocks.size() == 1) continue;  // the row keeps the interval of its calls
-    const Summary all = summarize(row.blocks);
-    row.spread = spread_name(false, all.has_interval);
-    row.median = all.median, row.ci_low = all.ci_low, row.ci_high = all.ci_high;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    BenchRow& row = rows[r];
+    for (const auto& [block, medians] : measured[r].medians) row.blocks[block] = summarize(medians).median;
+    row.ceiling = summarize(measured[r].ceilings).median;
+    if (measured[r].ceilings.size() == 1) continue;  // the row keeps the interval of its calls
+    const Summary all_blocks = summarize(row.blocks);
+    row.spread = spread_name(false, all_blocks.has_interval);
+    row.median = all_blocks.median, row.ci_low = all_blocks.ci_low, row.ci_high = all_blocks.ci_high;
   }
   return rows;
 }
@@ -116,11 +169,18 @@ std::string spreads_of(const std::vector<BenchRow>& rows) {
   return spread_names(kinds);
 }
 
-std::vector<std::string> operations_of(const std::vector<BenchRow>& rows) {
-  std::vector<std::string> ops;
-  for (const BenchRow& row : rows)
+std::vector<std::string> questions_of(const std::vector<BenchRow>& rows) {
+  std::vector<std::string> ops, questions;
+  std::vector<const BenchRow*> firsts;
+  for (const BenchRow& row : rows) {
     if (!std::count(ops.begin(), ops.end(), row.op)) ops.push_back(row.op);
-  return ops;
+    if (std::ranges::none_of(firsts, [&](const BenchRow* first) { return first->question == row.question; }))
+      firsts.push_back(&row);
+  }
+  std::ranges::stable_sort(
+      firsts, {}, [&](const BenchRow* row) { return std::pair(std::ranges::find(ops, row->op) - ops.begin(), row->ranks); });
+  for (const BenchRow* row : firsts) questions.push_back(row->question);
+  return questions;
 }
 
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows) {

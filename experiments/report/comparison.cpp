@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/report/blocks.hpp"
+#include "experiments/report/bench_series.hpp"
 #include "experiments/report/training.hpp"
 #include "src/base/text.hpp"
 
@@ -45,11 +45,12 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
     add({phase, Unit::seconds}, [phase](const Run& run) { return phase_of_steps(run, phase); });
 }
 
-// The name of each row of /series: what was measured, and each condition that differs from the usual one.
-std::vector<std::string> series_names(const Group& series) {
+// The name of each row of /series: what was measured, each condition that differs from the usual one, and the settings
+// that tell runs apart.
+std::vector<std::string> series_names(const Group& series, const std::string& settings) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
-       {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "cache", "memory", "in_place", "ranks"})
+       {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "cache", "memory", "in_place", "ranks", "hosts"})
     columns[name] = series.words(name);
   const auto column = [&](const char* name, std::size_t row) {
     return row < columns[name].size() ? columns[name][row] : std::string();
@@ -68,7 +69,10 @@ std::vector<std::string> series_names(const Group& series) {
       if (const std::string found = column(what, row); found != value && found != "none" && found != "-1" && !found.empty())
         name += fmt::format(", {}{}", before, found);
     if (column("in_place", row) == "yes") name += ", in place";
-    names.push_back(name + fmt::format(", {} ranks", column("ranks", row)));
+    name += fmt::format(", {} ranks", column("ranks", row));
+    if (const std::string hosts = column("hosts", row); !hosts.empty() && hosts != "1")
+      name += fmt::format(" on {} hosts", hosts);
+    names.push_back(name + settings);
   }
   return names;
 }
@@ -79,7 +83,7 @@ void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs
   std::vector<std::string> names;                               // of the series, in order of first appearance
   for (const Run* run : runs) {
     const Group series = run->group("series");
-    const auto of_run = series_names(series);
+    const auto of_run = series_names(series, other_settings(*run));
     const auto median = series.numbers("median");
     for (std::size_t row = 0; row < std::min(of_run.size(), median.size()); ++row) {
       if (!std::count(names.begin(), names.end(), of_run[row])) names.push_back(of_run[row]);

@@ -56,7 +56,7 @@ std::string layout_of(const Run& run) {
 }
 
 std::string words_for(const std::string& key, const std::string& value) {
-  static const std::set<std::string> needs_key{"auto", "none", "true", "false", ""};
+  static const std::set<std::string> needs_key{"auto", "none", "true", "false", "yes", "no", ""};
   const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
   return is_word || key == "dtype" ? value : key + " " + (value.empty() ? "-" : value);
 }
@@ -94,9 +94,11 @@ void label_all(std::vector<Run>& runs) {
       words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
     if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
       words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
-    for (const std::string& key : keys)
-      if (run.settings.count(key) && !said_by_layout.count(key) && !said_by_shape.count(key))
-        words.push_back(words_for(key, run.setting(key)));
+    for (const std::string& key : keys) {
+      if (!run.settings.count(key)) continue;
+      run.differing[key] = words_for(key, run.setting(key));
+      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(run.differing[key]);
+    }
     run.label = join(words, ", ");
   }
   tell_shapes_apart(runs);

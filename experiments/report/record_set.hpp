@@ -54,6 +54,7 @@ struct Run {
   std::string id, label, layout, command, status;
   std::string launch, block;  // names of the run's launch, and of its repetition within the launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
+  std::map<std::string, std::string> differing;  // settings in which runs of its command differ, as words: "warm-up 3"
   std::shared_ptr<const Source> source;
   std::string prefix;  // the beginning of the paths of its groups: "" or "/runs/<id>"
 

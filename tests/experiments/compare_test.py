@@ -128,11 +128,15 @@ class Compare(unittest.TestCase):
 
     def test_a_suite_of_benchmarks_is_answered_too(self):
         suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\n'
-                           'end = "8K"\n'
-                           'repetitions = 3\nvary.algorithm = ["ring", "direct"]\n')
+                           'end = "8K"\nin-place = "no"\n'
+                           'repetitions = 3\nvary.algorithm = ["ring", "direct"]\nvary.ranks = [1, 2]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"(?m)^all_reduce +8192 +shm (ring|direct)")
+        for count in ("1 rank", "2 ranks"):  # one rank does not compete with two
+            for size in (1024, 8192):
+                winner = re.search(rf"(?m)^all_reduce, {count} +{size} +shm (\w+) .* shm (\w+)  ", result.stdout)
+                self.assertTrue(winner, result.stdout)
+                self.assertEqual({winner[1], winner[2]}, {"ring", "direct"})
         self.assertIn("has the lowest median in", result.stdout)
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)

@@ -193,6 +193,53 @@ class Report(unittest.TestCase):
                      "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
             self.assertIn(said, page.text)
 
+    def bench_of(self, *words):
+        out = f"{self.folder}/bench-{len(os.listdir(self.folder))}.h5"
+        result = start([chorale, "bench", "all_reduce", "--backend", "threads", "--algorithm", "ring,direct", "-b", "1K",
+                        *([] if "--end" in words else ["-e", "1K"]), "-n", "3", "-w", "1", "--ceiling", "no", *words,
+                        "--out", out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return out
+
+    def test_only_rows_of_one_cell_compete(self):
+        dtypes = ["--dtype", "f32,bf16"]
+        records = [self.bench_of("--ranks", "2", *dtypes), self.bench_of("--ranks", "4", *dtypes),
+                   self.bench_of("--ranks", "4", "--hosts", "2,2", *dtypes)]
+        questions = {f"all_reduce of {dtype}, {place}" for dtype in ("f32", "bf16") for place in
+                     (f"{ranks}, {form}" + pretended for form in ("out of place", "in place") for ranks, pretended in
+                      (("2 ranks, 1 host", ""), ("4 ranks, 1 host", ""), ("4 ranks, 2 hosts", ", pretended 2,2")))}
+        page = self.page(*records)
+        rows = self.rows(page, "winners")
+        self.assertEqual({row["operation"] for row in rows}, questions)
+        self.assertEqual(len(rows), len(questions))
+        for row in rows:
+            self.assertEqual({row["fastest"], row["next"]}, {"threads ring", "threads direct"})
+        said = start([chorale, "report", self.suite(*records)]).stdout
+        for question in questions:
+            self.assertEqual(said.count(f"\n{question} "), 1, said)
+        self.assertEqual({row["operation"] for row in self.rows(page, "bandwidth")}, questions)
+
+    def test_benchmarks_that_differ_in_any_setting_are_series_of_their_own(self):
+        records = [self.bench_of("--in-place", "no"), self.bench_of("--in-place", "no", "--compare-calls", "no")]
+        names = {f"threads {algorithm}, compare-calls {value}" for algorithm in ("ring", "direct")
+                 for value in ("yes", "no")}
+        suite = self.suite(*records)
+        for files in (records, [suite]):
+            page = self.page(*files)
+            self.assertEqual({row["series"] for row in self.rows(page, "bandwidth")}, names)
+            self.assertEqual(len(self.rows(page, "winners")), 1)
+        compared = start([chorale, "report", suite, self.again(suite), "--compare"])
+        for value in ("yes", "no"):
+            self.assertEqual(compared.stdout.count(f", compare-calls {value}: latency"), 2, compared.stdout)
+        both = start([chorale, "report", records[0], records[1], "--compare"]).stdout  # here the setting is what is compared
+        self.assertIn("\nall_reduce threads ring f32 1 KiB, 2 ranks: latency ", both)
+
+    def test_a_size_that_two_benchmarks_measured_is_one_row(self):
+        records = [self.bench_of("--in-place", "no"), self.bench_of("--in-place", "no", "--end", "2K")]
+        rows = self.rows(self.page(self.suite(*records)), "bandwidth")
+        self.assertEqual(sorted((row["series"], row["bytes"]) for row in rows),
+                         [(f"threads {name}", size) for name in ("direct", "ring") for size in ("1024", "2048")])
+
     def test_a_suite_is_as_its_runs(self):
         page = self.page(self.suite(*self.runs))
         self.assertEqual(page.figures, self.page(*self.runs).figures)

@@ -1,6 +1,6 @@
-// Latency and bandwidth of each operation by vector size, one line per series (a backend and an algorithm). Dashed lines
-// show the limits: the memory's bandwidth and the cost model. Bandwidth is the vector's bytes divided by the time. If there
-// are many series, only the best are named.
+// Latency and bandwidth of each question (bench_series.hpp) by vector size, one line per series, such as a backend and an
+// algorithm. Dashed lines show the limits: the memory's bandwidth and the cost model. Bandwidth is the vector's bytes
+// divided by the time. If there are many series, only the best are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,13 +21,13 @@ struct Series {
   std::vector<const BenchRow*> rows;  // by size
 };
 
-// The series of an operation, the best first. The score of a series is the geometric mean of time ratios over its sizes: its
+// The series of a question, the best first. The score of a series is the geometric mean of time ratios over its sizes: its
 // own time divided by the shortest time of any series at that size.
-std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& op) {
+std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& question) {
   std::vector<Series> all;
   std::map<double, double> best;
   for (const BenchRow& row : rows) {
-    if (row.op != op || row.bytes <= 0 || !(row.median > 0)) continue;
+    if (row.question != question || row.bytes <= 0 || !(row.median > 0)) continue;
     const auto [at, first] = best.emplace(row.bytes, row.median);
     at->second = std::min(at->second, row.median);
     const auto same = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.name; });
@@ -48,11 +48,11 @@ std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::stri
   return all;
 }
 
-LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool bandwidth) {
+LineChart chart_of(const std::string& question, const std::vector<Series>& all, bool bandwidth) {
   using enum Scale::Spacing;
-  LineChart chart{op + (bandwidth ? ": bandwidth" : ": latency"),
+  LineChart chart{question + (bandwidth ? ": bandwidth" : ": latency"),
                   fmt::format("{} of {} by vector size, both logarithmic, one line per backend and algorithm.",
-                              bandwidth ? "Bandwidth" : "Time", op),
+                              bandwidth ? "Bandwidth" : "Time", question),
                   {.name = "vector size", .unit = Unit::bytes, .spacing = logarithmic},
                   {.name = bandwidth ? "bandwidth" : "time",
                    .unit = bandwidth ? Unit::bytes_per_second : Unit::seconds,
@@ -97,16 +97,16 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
   std::erase_if(rows, [](const BenchRow& row) { return row.ranks < 2; });  // one rank sends nothing
   Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", spreads_of(rows), "bandwidth", "cost model",
                                       "memory ceiling"})};
-  for (const std::string& op : operations_of(rows)) {
-    const std::vector<Series> all = series_of(rows, op);
+  for (const std::string& question : questions_of(rows)) {
+    const std::vector<Series> all = series_of(rows, question);
     if (all.empty()) continue;
     for (const Series& series : all)
       for (const BenchRow* row : series.rows)
-        figure.numbers.add({op, series.name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
+        figure.numbers.add({question, series.name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
                             quantity(row->ci_low, Unit::seconds) + " to " + quantity(row->ci_high, Unit::seconds),
                             quantity(row->bytes / row->median, Unit::bytes_per_second),
                             quantity(row->predicted, Unit::seconds), quantity(row->ceiling, Unit::seconds)});
-    for (const bool as_bandwidth : {false, true}) figure.charts.push_back(drawing_of(chart_of(op, all, as_bandwidth)));
+    for (const bool as_bandwidth : {false, true}) figure.charts.push_back(drawing_of(chart_of(question, all, as_bandwidth)));
     const auto widest = [](const BenchRow* a, const BenchRow* b) { return a->bytes / a->median < b->bytes / b->median; };
     const BenchRow* top = nullptr;
     for (const Series& series : all) {
@@ -115,7 +115,7 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
     }
     if (figure.finding.empty())
       figure.finding = fmt::format(
-          "{} reaches {} with {} at {}{}.", op, quantity(top->bytes / top->median, Unit::bytes_per_second), top->name,
+          "{} reaches {} with {} at {}{}.", question, quantity(top->bytes / top->median, Unit::bytes_per_second), top->name,
           quantity(top->bytes, Unit::bytes),
           top->ceiling > 0 ? fmt::format(", {:.0f} % of what its loads and stores allow", 100 * top->ceiling / top->median)
                            : "");

@@ -1,6 +1,6 @@
-// Bytes from each rank to every other rank: for each operation, with its fastest algorithm at its largest size. A record
-// has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair; they are shown only if they add
-// up to the recorded sum.
+// Bytes from each rank to every other rank: for each question (bench_series.hpp), with its fastest algorithm at its largest
+// size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair; they are shown only
+// if they add up to the recorded sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Matrix bytes_between(const BenchRow& row) {
 }
 
 CellChart chart_of(const BenchRow& row, const Matrix& matrix, double most) {
-  CellChart chart{.title = fmt::format("{}, {}, {}", row.op, row.name, quantity(row.bytes, Unit::bytes)),
+  CellChart chart{.title = fmt::format("{}, {}, {}", row.question, row.name, quantity(row.bytes, Unit::bytes)),
                   .description = "One row per sender, one column per receiver; darker cells have more bytes.",
                   .row_name = "from rank",
                   .column_name = "to rank"};
@@ -66,11 +66,11 @@ std::optional<Figure> pairs(const RecordSet& records) {
   const std::vector<BenchRow> rows = bench_rows(records);
   Figure figure{.numbers = TextTable({"operation", "series", "from", "to", "bytes"})};
   double least_share = 2;
-  for (const std::string& op : operations_of(rows)) {
+  for (const std::string& question : questions_of(rows)) {
     const BenchRow* chosen = nullptr;
     Matrix matrix;
     for (const BenchRow& row : rows) {
-      if (row.op != op ||
+      if (row.question != question ||
           (chosen && (row.bytes < chosen->bytes || (row.bytes == chosen->bytes && row.median >= chosen->median))))
         continue;
       if (Matrix found = bytes_between(row); !found.empty()) chosen = &row, matrix = std::move(found);
@@ -83,8 +83,8 @@ std::optional<Figure> pairs(const RecordSet& records) {
       for (std::size_t to = 0; to < matrix.size(); ++to) {
         if (matrix[from][to] <= 0) continue;
         most = std::max(most, matrix[from][to]), sent += matrix[from][to], ++used;
-        figure.numbers.add(
-            {op, chosen->name, fmt::format("{}", from), fmt::format("{}", to), fmt::format("{:.0f}", matrix[from][to])});
+        figure.numbers.add({question, chosen->name, fmt::format("{}", from), fmt::format("{}", to),
+                            fmt::format("{:.0f}", matrix[from][to])});
       }
       most_sent = std::max(most_sent, sent);
     }
@@ -93,7 +93,7 @@ std::optional<Figure> pairs(const RecordSet& records) {
     if (share >= least_share) continue;
     least_share = share;
     figure.finding =
-        fmt::format("{} by {} uses the fewest connections: {} of {} pairs of ranks; no rank sends more than {}.", op,
+        fmt::format("{} by {} uses the fewest connections: {} of {} pairs of ranks; no rank sends more than {}.", question,
                     chosen->name, used, matrix.size() * (matrix.size() - 1), quantity(most_sent, Unit::bytes));
   }
   if (figure.charts.empty()) return {};

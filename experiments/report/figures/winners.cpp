@@ -1,5 +1,6 @@
-// The fastest series (backend and algorithm) for each operation and size; a letter stands for a series. ~ marks a winner
-// that cannot be distinguished from another series; ? marks too few launches, or repetitions in turns, to tell.
+// The fastest series (backend and algorithm) for each question (bench_series.hpp) and size; a letter stands for a series.
+// ~ marks a winner that cannot be distinguished from another series; ? marks too few launches, or repetitions in turns, to
+// tell. Cells with a single series count as no win.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +18,17 @@ struct Winner {
   std::string second;  // the next fastest
   double ahead = 0;    // the ratio of their times
   double p = 1;        // the p-value of being ahead of all others; NaN: too few blocks
+  std::string test;    // the name of the test that p is from
 
-  const char* mark() const { return second.empty() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }
-  bool alone() const { return p < significant; }
+  const char* mark() const { return !contested() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }
+  bool contested() const { return !second.empty(); }
+  bool alone() const { return contested() && p < significant; }
 };
 
-Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, double bytes) {
+Winner winner_of(const std::vector<BenchRow>& rows, const std::string& question, double bytes) {
   std::vector<const BenchRow*> all;
   for (const BenchRow& row : rows)
-    if (row.op == op && row.bytes == bytes && row.median > 0) all.push_back(&row);
+    if (row.question == question && row.bytes == bytes && row.median > 0) all.push_back(&row);
   if (all.empty()) return {};
   std::sort(all.begin(), all.end(), [](const BenchRow* a, const BenchRow* b) { return a->median < b->median; });
   Winner winner{.first = all.front()};
@@ -33,6 +36,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, doubl
   std::vector<ByBlock> times;
   for (const BenchRow* row : all) times.push_back(row->blocks);
   winner.p = p_of_being_first(times);
+  if (all.size() > 1) winner.test = test_for(times);
   return winner;
 }
 
@@ -40,7 +44,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, doubl
 void correct(std::vector<std::vector<Winner>>& table) {
   std::vector<double> p;
   for (const auto& row : table)
-    for (const Winner& winner : row) p.push_back(winner.ahead > 0 ? winner.p : std::nan(""));
+    for (const Winner& winner : row) p.push_back(winner.contested() ? winner.p : std::nan(""));
   correct_by_holm(p);
   auto next = p.begin();
   for (auto& row : table)
@@ -55,28 +59,28 @@ std::string letter_of(std::size_t series) {
 
 std::optional<Figure> winners(const RecordSet& records) {
   const std::vector<BenchRow> rows = bench_rows(records);
-  const std::vector<std::string> ops = operations_of(rows);
+  const std::vector<std::string> questions = questions_of(rows);
   const std::vector<double> sizes = sizes_of(rows);
   Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "significant"})};
   CellChart chart{.title = "The fastest by operation and size",
                   .description = "One row per operation, one column per size; the letter names the backend and algorithm.",
                   .row_name = "operation",
                   .column_name = "vector size",
-                  .rows = ops};
+                  .rows = questions};
   std::map<std::string, std::size_t> wins;
   std::vector<std::vector<Winner>> table;
-  bool contested = false;
+  std::string test;
   for (const double bytes : sizes) chart.columns.push_back(quantity(bytes, Unit::bytes));
-  for (const std::string& op : ops) {
+  for (const std::string& question : questions) {
     table.emplace_back();
     for (const double bytes : sizes) {
-      const Winner winner = winner_of(rows, op, bytes);
-      if (winner.first) ++wins[winner.first->name];
-      contested = contested || winner.ahead > 0;
+      const Winner winner = winner_of(rows, question, bytes);
+      if (winner.first) wins[winner.first->name] += winner.contested();
+      if (test.empty()) test = winner.test;
       table.back().push_back(winner);
     }
   }
-  if (!contested) return {};
+  if (test.empty()) return {};
   correct(table);
   std::vector<std::pair<std::string, std::size_t>> order(wins.begin(), wins.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -86,24 +90,24 @@ std::optional<Figure> winners(const RecordSet& records) {
     place.emplace(name, place.size());
   }
   std::size_t fields = 0, alone = 0, unknown = 0;
-  for (std::size_t o = 0; o < ops.size(); ++o) {
+  for (std::size_t q = 0; q < questions.size(); ++q) {
     chart.cells.emplace_back();
     for (std::size_t s = 0; s < sizes.size(); ++s) {
-      const Winner& winner = table[o][s];
+      const Winner& winner = table[q][s];
       chart.cells.back().push_back({});
       if (!winner.first) continue;
-      ++fields, alone += winner.alone(), unknown += winner.mark() == std::string("?");
+      fields += winner.contested(), alone += winner.alone(), unknown += winner.mark() == std::string("?");
       const std::size_t number = place[winner.first->name];
       chart.cells.back().back() = {letter_of(number) + winner.mark(),
-                                   fmt::format("{}, {}: {}, {}", ops[o], chart.columns[s], winner.first->name,
+                                   fmt::format("{}, {}: {}, {}", questions[q], chart.columns[s], winner.first->name,
                                                quantity(winner.first->median, Unit::seconds)),
                                    static_cast<int>(number)};
-      figure.numbers.add({ops[o], fmt::format("{:.0f}", sizes[s]), winner.first->name,
-                          quantity(winner.first->median, Unit::seconds), winner.second.empty() ? "-" : winner.second,
-                          winner.ahead > 0 ? fmt::format("{:.2f}", winner.ahead) : "-",
-                          winner.second.empty() ? "-"
-                          : winner.alone()      ? "yes"
-                                                : winner.mark()});
+      figure.numbers.add({questions[q], fmt::format("{:.0f}", sizes[s]), winner.first->name,
+                          quantity(winner.first->median, Unit::seconds), winner.contested() ? winner.second : "-",
+                          winner.contested() ? fmt::format("{:.2f}", winner.ahead) : "-",
+                          !winner.contested() ? "-"
+                          : winner.alone()    ? "yes"
+                                              : winner.mark()});
     }
   }
   const std::string most = fmt::format("{} has the lowest median in {} of {} cells, the most of any", order.front().first,
@@ -119,7 +123,7 @@ std::optional<Figure> winners(const RecordSet& records) {
           : fmt::format(
                 "{}; {} of {} winners are significantly ahead; the others (~) cannot be distinguished from the next ({}, "
                 "Holm's correction for all cells, p ≥ {}).",
-                most, alone, fields, test_for({rows[0].blocks, rows[1].blocks}), significant);
+                most, alone, fields, test, significant);
   figure.charts.push_back(drawing_of(std::move(chart)));
   return figure;
 }
