@@ -129,7 +129,7 @@ class BenchCommand final : public Command {
   void say_limits(const Rows& rows, std::int64_t processes) const {
     std::set<std::string> unmeasured;
     for (const auto& row : rows)
-      if (!row["predicted_us"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
+      if (!row["predicted_seconds"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
     const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
     if (!names.empty() && shows_predictions(rows))
       fmt::print("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,

@@ -23,36 +23,36 @@ struct Contest {
   bool is_clear() const {
     const Json& best = *fastest();
     return rows.size() > 1 && std::ranges::all_of(rows, [&](const Json* row) {
-             return row == &best || same_work(*row, best) || (*row)["ci_low"] > best["ci_high"];
+             return row == &best || same_work(*row, best) || (*row)["seconds_ci_low"] > best["seconds_ci_high"];
            });
   }
   bool is_won() const {
     const Json& chosen =
-        **std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["predicted_us"].get<double>(); });
-    return chosen["time_us"].get<double>() <= close_enough * (*fastest())["time_us"].get<double>();
+        **std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["predicted_seconds"].get<double>(); });
+    return chosen["seconds"].get<double>() <= close_enough * (*fastest())["seconds"].get<double>();
   }
 
  private:
   const Json* fastest() const {
-    return *std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["time_us"].get<double>(); });
+    return *std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["seconds"].get<double>(); });
   }
   static bool same_work(const Json& a, const Json& b) { return a["chosen"] == b["chosen"] && a["chunks"] == b["chunks"]; }
 };
 
 // Whether the cores were as far apart as when the prices were measured (beat.hpp), as far as is known.
 bool is_comparable(const Json& row) {
-  const Json beat = row.value("beat_us", Json()), usual = row.value("usual_beat_us", Json());
+  const Json beat = row.value("barrier_seconds", Json()), usual = row.value("usual_barrier_seconds", Json());
   if (beat.is_null() || usual.is_null() || row.value("oversubscribed", 0) == 1) return true;
   return is_usual(beat.get<double>(), usual.get<double>());
 }
 
 std::string left_out(const std::vector<const Json*>& rows) {
   std::vector<double> beats;
-  for (const Json* row : rows) beats.push_back((*row)["beat_us"].get<double>());
+  for (const Json* row : rows) beats.push_back((*row)["barrier_seconds"].get<double>());
   return fmt::format(
       "# not compared: {} rows, before which a barrier took {:.2g} µs; it took {:.2g} µs when the prices were measured, so "
       "the cores had another distance\n",
-      rows.size(), usual_beat(std::move(beats)), (*rows[0])["usual_beat_us"].get<double>());
+      rows.size(), 1e6 * usual_beat(std::move(beats)), 1e6 * (*rows[0])["usual_barrier_seconds"].get<double>());
 }
 
 std::string quantiles(std::vector<double> errors) {
@@ -77,14 +77,14 @@ std::string forecast_errors(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
     const bool is_barrier = row["op"] == "barrier";
     const bool measured = !is_simulated(row["backend"]);
-    if (!measured || row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0)
+    if (!measured || row["predicted_seconds"].is_null() || row["calibrated"] != 1 || is_barrier || row["seconds"] <= 0.0)
       continue;
     const Group group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
     if (!is_comparable(row)) {
       apart[group].push_back(&row);
       continue;
     }
-    errors[group].push_back(std::abs(std::log(row["predicted_us"].get<double>() / row["time_us"].get<double>())));
+    errors[group].push_back(std::abs(std::log(row["predicted_seconds"].get<double>() / row["seconds"].get<double>())));
     const std::string question = fmt::format("{} {} {} {} {}", row["op"].dump(), row["bytes"].dump(), row["in_place"].dump(),
                                              row["dtype"].dump(), row["root"].dump());
     contests[group][question].rows.push_back(&row);

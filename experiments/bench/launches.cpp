@@ -61,12 +61,13 @@ Json merged(const std::vector<const Json*>& rows) {
       if ((*other)[key].is_number()) values.push_back((*other)[key].get<double>());
     return values;
   };
-  const Summary time = summarize(numbers("time_us"));
-  for (const char* bandwidth : {"algbw", "busbw"})
+  const Summary time = summarize(numbers("seconds"));
+  for (const char* bandwidth : {"algbw_bytes_per_s", "busbw_bytes_per_s"})
     if (row[bandwidth].is_number())
-      row[bandwidth] = rounded(row[bandwidth].get<double>() * row["time_us"].get<double>() / time.median);
-  row["time_us"] = rounded(time.median), row["ci_low"] = rounded(time.ci_low), row["ci_high"] = rounded(time.ci_high);
-  for (const char* key : {"p5", "p95", "ceiling_us", "beat_us"})
+      row[bandwidth] = rounded(row[bandwidth].get<double>() * row["seconds"].get<double>() / time.median);
+  row["seconds"] = rounded(time.median);
+  row["seconds_ci_low"] = rounded(time.ci_low), row["seconds_ci_high"] = rounded(time.ci_high);
+  for (const char* key : {"seconds_p5", "seconds_p95", "ceiling_seconds", "barrier_seconds"})
     if (row[key].is_number()) row[key] = rounded(summarize(numbers(key)).median);
   for (const char* key : {"repetitions", "wrong"})
     if (row[key].is_number()) {

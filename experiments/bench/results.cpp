@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json microseconds(double seconds) { return seconds < 0 ? Json() : Json(rounded(seconds * 1e6)); }
+Json five_digits(double seconds) { return seconds < 0 ? Json() : Json(rounded(seconds)); }
 
 template <class Number>
 Json known(Number value) {
@@ -147,7 +147,7 @@ Json describe(const Result& result, const Conditions& conditions) {
   const Summary s = summarize(series.slowest);
   const bool moves = row.what != Collective::barrier && row.ranks > 1 && s.median > 0;
   const bool stays = row.what != Collective::barrier && row.ranks == 1;  // one rank sends nothing: no bytes cross a link
-  const double bandwidth = static_cast<double>(row.bytes()) / s.median / 1e9;
+  const double bandwidth = static_cast<double>(row.bytes()) / s.median;
   return {{"op", name_of(row.what)},
           {"backend", row.backend},
           {"algorithm", row.algorithm},
@@ -161,18 +161,18 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"count", row.count},
           {"bytes", row.bytes()},
           {"in_place", row.in_place},
-          {"time_us", microseconds(s.median)},
-          {"ci_low", microseconds(s.ci_low)},
-          {"ci_high", microseconds(s.ci_high)},
-          {"p5", microseconds(s.p5)},
-          {"p95", microseconds(s.p95)},
-          {"algbw", moves ? Json(rounded(bandwidth)) : Json()},
-          {"busbw", moves   ? Json(rounded(bandwidth * row.bus_factor()))
-                    : stays ? Json(0.0)
-                            : Json()},
+          {"seconds", five_digits(s.median)},
+          {"seconds_ci_low", five_digits(s.ci_low)},
+          {"seconds_ci_high", five_digits(s.ci_high)},
+          {"seconds_p5", five_digits(s.p5)},
+          {"seconds_p95", five_digits(s.p95)},
+          {"algbw_bytes_per_s", moves ? Json(rounded(bandwidth)) : Json()},
+          {"busbw_bytes_per_s", moves   ? Json(rounded(bandwidth * row.bus_factor()))
+                                : stays ? Json(0.0)
+                                        : Json()},
           {"wrong", known(series.wrong)},
-          {"predicted_us", microseconds(result.predicted)},
-          {"ceiling_us", microseconds(series.ceiling)},
+          {"predicted_seconds", five_digits(result.predicted)},
+          {"ceiling_seconds", five_digits(series.ceiling)},
           {"bytes_sent", known(std::llround(series.bytes_sent))},
           {"bytes_predicted", known(result.bytes_predicted)},
           {"repetitions", series.slowest.size()},
@@ -181,8 +181,8 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"cache", conditions.cold ? "cold" : "hot"},
           {"oversubscribed", result.oversubscribed ? 1 : 0},
           {"calibrated", result.calibrated ? 1 : 0},
-          {"beat_us", microseconds(series.beat)},
-          {"usual_beat_us", microseconds(result.usual_beat)}};
+          {"barrier_seconds", five_digits(series.beat)},
+          {"usual_barrier_seconds", five_digits(result.usual_beat)}};
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }

@@ -30,7 +30,7 @@ struct Result {
   std::int64_t bytes_predicted = -1;  // sent by all ranks in a call; −1: unknown
 };
 
-// The row of a result; a missing value is null.
+// The row of a result, as JSON and CSV show it: bytes, seconds and bytes per second. A missing value is null.
 nlohmann::ordered_json describe(const Result& result, const Conditions& conditions);
 
 double rounded(double value);  // to five digits

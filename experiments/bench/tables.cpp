@@ -18,6 +18,8 @@ using JsonRows = std::vector<Json>;
 using Row = const Json*;
 using Group = std::vector<Row>;
 
+constexpr const char* to = "–";  // between the ends of a range
+
 std::string cell_of(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value;
@@ -53,6 +55,7 @@ std::string title_of(const Group& rows) {
   if (row["redop"] != "none") words.push_back(row["redop"]);
   if (row["root"] != -1) words.push_back("root " + row["root"].dump());
   words.push_back(fmt::format("{} rank{}", row["ranks"].dump(), row["ranks"] == 1 ? "" : "s"));
+  if (row["hosts"] != 1) words.back() += fmt::format(" on {} hosts", row["hosts"].dump());
   if (!differ(rows, "backend")) words.push_back(row["backend"]);
   if (!differ(rows, "chunks") && row["chunks"] != 1) words.push_back(row["chunks"].dump() + " chunks");
   if (row["op"] != "barrier") words.emplace_back(row["in_place"] == true ? "in place" : "out of place");
@@ -68,11 +71,16 @@ Column plain(const std::string& heading, const std::string& unit, const char* ke
   return {heading, unit, [key](const Json& row) { return cell_of(row[key]); }};
 }
 
+Column time_column(const std::string& heading, const char* key) {
+  return {heading, "us",
+          [key](const Json& row) { return row[key].is_null() ? "-" : cell_of(1e6 * row[key].get<double>()); }};
+}
+
 // With at most three decimals, so that small sizes do not widen the column.
-Column bandwidth_column(const char* key) {
-  return {key, "GB/s", [key](const Json& row) -> std::string {
+Column bandwidth_column(const std::string& heading, const char* key) {
+  return {heading, "GB/s", [key](const Json& row) -> std::string {
             if (row[key].is_null()) return "-";
-            const double value = row[key];
+            const double value = row[key].get<double>() / 1e9;
             return fmt::format("{:.{}f}", value, value < 10 ? 3 : value < 100 ? 2 : 1);
           }};
 }
@@ -85,11 +93,20 @@ Column algorithm_column(const Group& rows) {
           }};
 }
 
-// Half the interval of the median, as a share of it.
+// Half the interval of the median as a share of it; beyond 100 %, the interval itself.
 std::string percent_of_time(const Json& row) {
-  const double time = row["time_us"], half = (row["ci_high"].get<double>() - row["ci_low"].get<double>()) / 2;
+  const double time = row["seconds"], low = row["seconds_ci_low"], high = row["seconds_ci_high"], half = (high - low) / 2;
   if (!(time > 0) || row["repetitions"] == 1) return "-";
+  const auto microseconds = [](double seconds) {
+    return seconds < 1e-3 ? fmt::format("{:.3g}", 1e6 * seconds) : fmt::format("{:.0f}", 1e6 * seconds);
+  };
+  if (half > time) return microseconds(low) + to + microseconds(high);
   return fmt::format("{:.{}f}", 100 * half / time, half < 0.1 * time ? 1 : 0);
+}
+
+// The heading says what varies: the calls of one launch, or several launches.
+Column spread_column(const Group& rows) {
+  return {(*rows[0])["launches"] == 1 ? "calls" : "launches", "± %", percent_of_time};
 }
 
 // Compares each row with the first row's backend and algorithm, at the same size.
@@ -103,8 +120,8 @@ Column ratio_column(const std::vector<Group>& sizes, const Group& rows) {
               for (const Row base : size)
                 if ((*base)["bytes"] == row["bytes"] && (*base)["backend"] == first["backend"] &&
                     (*base)["algorithm"] == first["algorithm"] && (*base)["chunks"] == first["chunks"] &&
-                    (*base)["time_us"] > 0.0)
-                  return fmt::format("{:.2f}", row["time_us"].get<double>() / (*base)["time_us"].get<double>());
+                    (*base)["seconds"] > 0.0)
+                  return fmt::format("{:.2f}", row["seconds"].get<double>() / (*base)["seconds"].get<double>());
             return "-";
           }};
 }
@@ -125,15 +142,15 @@ TextTable table_of(const Group& rows) {
   if (differ(rows, "backend")) columns.push_back(plain("backend", "", "backend"));
   columns.push_back(algorithm_column(rows));
   if (differ(rows, "chunks")) columns.push_back(plain("chunks", "", "chunks"));
-  columns.push_back(plain("time", "us", "time_us"));
-  columns.push_back({"±", "%", percent_of_time});
-  columns.push_back(bandwidth_column("algbw"));
-  columns.push_back(bandwidth_column("busbw"));
+  columns.push_back(time_column("time", "seconds"));
+  columns.push_back(spread_column(rows));
+  columns.push_back(bandwidth_column("algbw", "algbw_bytes_per_s"));
+  columns.push_back(bandwidth_column("busbw", "busbw_bytes_per_s"));
   if (are_compared(sizes)) {
     columns.push_back(ratio_column(sizes, rows));
   } else {
-    columns.push_back(plain("predicted", "us", "predicted_us"));
-    columns.push_back(plain("ceiling", "us", "ceiling_us"));
+    columns.push_back(time_column("predicted", "predicted_seconds"));
+    columns.push_back(time_column("ceiling", "ceiling_seconds"));
   }
   const bool any_wrong =
       std::ranges::any_of(rows, [](Row row) { return !(*row)["wrong"].is_null() && (*row)["wrong"] > 0; });
@@ -154,56 +171,16 @@ TextTable table_of(const Group& rows) {
   return table;
 }
 
-// The columns of CSV: its name, the key in JSON, and the factor to bytes and seconds.
-struct CsvColumn {
-  const char *name, *key;
-  double factor = 0;  // 0: the value as it is
-};
-constexpr CsvColumn csv_columns[] = {{"op", "op"},
-                                     {"backend", "backend"},
-                                     {"algorithm", "algorithm"},
-                                     {"chosen", "chosen"},
-                                     {"chunks", "chunks"},
-                                     {"ranks", "ranks"},
-                                     {"dtype", "dtype"},
-                                     {"redop", "redop"},
-                                     {"root", "root"},
-                                     {"count", "count"},
-                                     {"bytes", "bytes"},
-                                     {"in_place", "in_place"},
-                                     {"seconds", "time_us", 1e-6},
-                                     {"seconds_ci_low", "ci_low", 1e-6},
-                                     {"seconds_ci_high", "ci_high", 1e-6},
-                                     {"seconds_p5", "p5", 1e-6},
-                                     {"seconds_p95", "p95", 1e-6},
-                                     {"algbw_bytes_per_s", "algbw", 1e9},
-                                     {"busbw_bytes_per_s", "busbw", 1e9},
-                                     {"wrong", "wrong"},
-                                     {"predicted_seconds", "predicted_us", 1e-6},
-                                     {"ceiling_seconds", "ceiling_us", 1e-6},
-                                     {"bytes_sent", "bytes_sent"},
-                                     {"bytes_predicted", "bytes_predicted"},
-                                     {"repetitions", "repetitions"},
-                                     {"launches", "launches"},
-                                     {"memory", "memory"},
-                                     {"cache", "cache"},
-                                     {"oversubscribed", "oversubscribed"},
-                                     {"calibrated", "calibrated"},
-                                     {"barrier_seconds", "beat_us", 1e-6},
-                                     {"usual_barrier_seconds", "usual_beat_us", 1e-6}};
-
+// The columns of CSV are the keys of JSON, and the values are the same.
 std::string csv_of(const Group& rows) {
   std::vector<std::string> names;
-  for (const CsvColumn& column : csv_columns) names.emplace_back(column.name);
+  for (const auto& [name, value] : rows.at(0)->items()) names.push_back(name);
   TextTable table(names);
   for (const Row row : rows) {
     std::vector<std::string> cells;
-    for (const auto& [name, key, factor] : csv_columns) {
-      const Json value = row->value(key, Json());
-      cells.push_back(value.is_null()     ? ""
-                      : value.is_string() ? value.get<std::string>()
-                      : factor > 0        ? fmt::format("{:.5g}", value.get<double>() * factor)
-                                          : value.dump());
+    for (const std::string& name : names) {
+      const Json value = row->value(name, Json());
+      cells.push_back(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
     }
     table.add(std::move(cells));
   }
@@ -226,6 +203,10 @@ std::string print(const JsonRows& rows, const std::string& format, std::size_t c
     out += fmt::format("{}{}{}\n{}{}", out.empty() ? "" : "\n", format == "md" ? "### " : "", title_of(kind),
                        format == "md" ? "\n" : "", table_of(kind).print(format, columns));
   return out;
+}
+
+bool shows_ranges(const JsonRows& rows) {
+  return std::ranges::any_of(rows, [](const Json& row) { return percent_of_time(row).find(to) != std::string::npos; });
 }
 
 bool shows_predictions(const JsonRows& rows) {

@@ -1,12 +1,12 @@
 // Prints the rows of a benchmark (results.hpp) for people and for programs.
 //
 //   all_reduce of f32, sum, 2 ranks, out of place          one table for each kind of call
-//    bytes  backend  algorithm   time    ±  algbw  busbw  time /
-//                    by auto       us    %   GB/s   GB/s     shm
-//       64  shm      one_shot    0.61  3.0   0.10   0.10    1.00     the rows of one size stand together,
-//       64  mpi      ring        1.83  5.0   0.03   0.03    3.00     compared with the first backend or algorithm
+//    bytes  backend  algorithm   time  calls  algbw  busbw  time /
+//                    by auto       us    ± %   GB/s   GB/s     shm
+//       64  shm      one_shot    0.61    3.0   0.10   0.10    1.00     the rows of one size stand together,
+//       64  mpi      ring        1.83   1–44   0.03   0.03    3.00     compared with the first backend or algorithm
 //
-// JSON has all values of every row. CSV has them as one table for programs: bytes and seconds are plain numbers.
+// JSON has all values of every row. CSV has the same values, as one table with the same names.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -18,6 +18,7 @@ namespace chorale::bench {
 // `columns`: the width of the screen, for text; 0: no limit.
 std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format, std::size_t columns);
 
+bool shows_ranges(const std::vector<nlohmann::ordered_json>& rows);       // whether some ± is a range: "1–44"
 bool shows_predictions(const std::vector<nlohmann::ordered_json>& rows);  // whether a printed table has that column
 
 // The file of a collective's rows: all_reduce.csv.

@@ -49,7 +49,7 @@ def contestants(options):
 
 
 def measure(options):
-    """Runs all programs in turns. Returns the best median of each program by (op, in_place, bytes), and the ceilings."""
+    """Runs all programs in turns. Returns µs by (op, in_place, bytes): the best median of each program, and the ceilings."""
     best, ceilings = {}, {}
     there = []
     for name, ours, command in contestants(options):
@@ -70,9 +70,9 @@ def measure(options):
                 key = (row["op"], row["in_place"], row["bytes"])
                 label = f"{name} {row.get('chosen', '')}".strip() if ours else name
                 rows = best.setdefault(key, {}).setdefault(ours, {})
-                rows[label] = min(rows.get(label, math.inf), row["time_us"])
-                if row.get("ceiling_us") and ours:
-                    ceilings[key] = min(ceilings.get(key, math.inf), row["ceiling_us"])
+                rows[label] = min(rows.get(label, math.inf), 1e6 * row["seconds"])
+                if row.get("ceiling_seconds") and ours:
+                    ceilings[key] = min(ceilings.get(key, math.inf), 1e6 * row["ceiling_seconds"])
     return best, ceilings
 
 

@@ -3,7 +3,7 @@
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
-// Prints JSON: op ranks bytes in_place time_us …
+// Prints JSON with the names of `chorale bench`: op ranks bytes in_place seconds …
 //
 // A repetition is one call after a barrier, and its time is that of the slowest rank. A row has the median over repetitions.
 // Sizes follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of
@@ -98,12 +98,13 @@ int main(int argc, char** argv) {
         const std::size_t whole = sizeof(float) * static_cast<std::size_t>(blocks ? n : 1);
         const std::size_t bytes = std::max(size / whole, std::size_t{1}) * whole;
         const double seconds = median_of_slowest(row, bytes, in_place, cold),
-                     bandwidth = static_cast<double>(bytes) / seconds / 1e9;
+                     bandwidth = static_cast<double>(bytes) / seconds;
         if (rank == 0)
           std::printf(
               "%s{\"op\":\"%s\",\"backend\":\"peer\",\"algorithm\":\"native\",\"ranks\":%d,\"dtype\":\"f32\",\"bytes\":%zu,"
-              "\"in_place\":%s,\"cache\":\"%s\",\"time_us\":%.3f,\"algbw\":%.4g,\"busbw\":%.4g}",
-              separator, row.op, n, bytes, in_place ? "true" : "false", cold ? "cold" : "hot", seconds * 1e6, bandwidth,
+              "\"in_place\":%s,\"cache\":\"%s\",\"seconds\":%.5g,\"algbw_bytes_per_s\":%.4g,"
+              "\"busbw_bytes_per_s\":%.4g}",
+              separator, row.op, n, bytes, in_place ? "true" : "false", cold ? "cold" : "hot", seconds, bandwidth,
               bandwidth * row.bus_factor);
         separator = ",\n ";
       }

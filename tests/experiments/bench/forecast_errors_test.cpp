@@ -19,10 +19,10 @@ Json row(const std::string& algorithm, std::int64_t bytes, double measured, doub
           {"root", -1},
           {"chosen", algorithm},
           {"chunks", 1},
-          {"time_us", measured},
-          {"ci_low", measured * (1 - width)},
-          {"ci_high", measured * (1 + width)},
-          {"predicted_us", predicted},
+          {"seconds", measured},
+          {"seconds_ci_low", measured * (1 - width)},
+          {"seconds_ci_high", measured * (1 + width)},
+          {"predicted_seconds", predicted},
           {"calibrated", 1}};
 }
 
@@ -49,13 +49,13 @@ TEST_CASE("rows that were measured while the cores had another distance are not 
   std::vector<Json> rows;
   for (const double beat : {0.6, 0.7, 0.2}) {
     rows.push_back(row("ring", 1024, 10, beat < 0.5 ? 30 : 10));
-    rows.back()["beat_us"] = beat, rows.back()["usual_beat_us"] = 0.65;
+    rows.back()["barrier_seconds"] = beat * 1e-6, rows.back()["usual_barrier_seconds"] = 0.65e-6;
   }
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
   rows.back()["oversubscribed"] = 1;  // then a beat shows where the operating system has put the ranks
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
-  rows.back()["oversubscribed"] = 0, rows.back()["usual_beat_us"] = nullptr;
+  rows.back()["oversubscribed"] = 0, rows.back()["usual_barrier_seconds"] = nullptr;
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
 }

@@ -1,0 +1,73 @@
+#include "experiments/bench/tables.hpp"
+
+#include "src/base/text.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// A row as describe() makes it; `low` and `high` are multiples of the time.
+Json row(std::int64_t bytes, double seconds, double low, double high, std::int64_t launches = 1) {
+  return {{"op", "all_reduce"},
+          {"backend", "shm"},
+          {"algorithm", "auto"},
+          {"chosen", "recursive_doubling"},
+          {"chunks", 1},
+          {"ranks", 2},
+          {"hosts", 1},
+          {"dtype", "f32"},
+          {"redop", "sum"},
+          {"root", -1},
+          {"bytes", bytes},
+          {"in_place", false},
+          {"seconds", seconds},
+          {"seconds_ci_low", low * seconds},
+          {"seconds_ci_high", high * seconds},
+          {"algbw_bytes_per_s", static_cast<double>(bytes) / seconds},
+          {"busbw_bytes_per_s", static_cast<double>(bytes) / seconds},
+          {"wrong", 0},
+          {"predicted_seconds", seconds},
+          {"ceiling_seconds", seconds / 2},
+          {"repetitions", 20},
+          {"launches", launches}};
+}
+
+std::vector<std::string> lines_of(const std::vector<Json>& rows) { return split(bench::print(rows, "text", 0), '\n'); }
+
+}  // namespace
+
+TEST_CASE("a benchmark's table fits 80 columns, and its heading says that the interval is of calls or of launches") {
+  const auto lines = lines_of({row(8, 1.115e-6, 0.9, 1.1), row(67108864, 0.445e-1, 0.99, 1.01)});
+  CHECK(lines[0] == "all_reduce of f32, sum, 2 ranks, shm, out of place");
+  for (const std::string& line : lines) CHECK(first_columns(line, 80) == line);
+  CHECK_THAT(lines[1], says(" time  calls  "));
+  CHECK_THAT(lines[2], says("us    ± %  "));
+  CHECK_THAT(lines[3], says(" 1.115     10  "));
+  CHECK_THAT(lines[4], says(" 44500    1.0  "));
+  CHECK_THAT(lines_of({row(8, 1e-6, 0.9, 1.1, 6)})[1], says(" time  launches  "));
+}
+
+TEST_CASE("an interval beyond 100 % of the time is shown by its ends, in microseconds") {
+  const std::vector<Json> rows{row(4096, 2.96e-6, 0.5, 40), row(8192, 3e-3, 0.9, 2.8), row(16384, 3e-6, 0.1, 2)};
+  const auto lines = lines_of(rows);
+  CHECK_THAT(lines[3], says(" 2.96   1.48–118  "));
+  CHECK_THAT(lines[4], says(" 3000         95  "));
+  CHECK_THAT(lines[5], says("    3         95  "));
+  CHECK(bench::shows_ranges(rows));
+  CHECK_FALSE(bench::shows_ranges({rows[1]}));
+}
+
+TEST_CASE("JSON and CSV have the same names and values") {
+  const std::vector<Json> rows{row(4096, 2.96e-6, 0.5, 40)};
+  const auto lines = split(bench::print(rows, "csv", 0), '\n');
+  std::vector<std::string> names, values;
+  for (const auto& [name, value] : rows[0].items()) {
+    names.push_back(name);
+    values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  CHECK(lines[0] == join(names, ","));
+  CHECK(lines[1] == join(values, ","));
+  CHECK_THAT(bench::print(rows, "json", 0), says("\"seconds\": 2.96e-06"));
+}
