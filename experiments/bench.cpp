@@ -76,7 +76,7 @@ class BenchCommand final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     const bool speaks = runtime.rank() == 0;
     const auto ranks = gather_rank_facts(runtime, session.clock);
-    Sweep sweep = asked_.sweep();
+    Sweep sweep = asked_.sweep(runtime, device_.asked());
     device_.open(runtime);
     sweep.how.device = device_.memory();
     sweep.how.check = check_;
@@ -84,9 +84,7 @@ class BenchCommand final : public Command {
     sweep.how.compare_calls = compare_calls_;
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
-      const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
-                          fmt::format("to list backends: {0} info; to list algorithms: {0} show all_reduce", program()));
-      if (speaks) std::fputs(describe(nothing, 0, 1).c_str(), stderr);
+      if (speaks) std::fputs(describe(nothing_measured(outcome, runtime.size()), 0, 1).c_str(), stderr);
       return static_cast<int>(Exit::usage);
     }
     std::int64_t wrong = 0;

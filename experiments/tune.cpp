@@ -37,15 +37,18 @@ class Tune final : public Command {
 
   void declare(Options& options) override {
     asked_.declare(options);
-    dtype_ = options.find("dtype"), begin_ = options.find("begin"), factor_ = options.find("factor");
+    dtype_ = options.find("dtype"), begin_ = options.find("begin"), end_ = options.find("end"),
+    factor_ = options.find("factor");
     options.add("calibrate", calibrate_,
                 "measure the prices of communication, and the rates of sums and matrix products, and write them to the "
-                "machine file; unless given, --begin is 1K and --factor 5");
+                "machine file; unless given, --begin is 1K, --factor 5 and, on several hosts, --end 4M");
   }
 
   void check(const Launch& launch) override {
     asked_.check(calibrate_ ? Asked::Writes::machine : Asked::Writes::tuning);
-    const auto joins_threads = [](const std::string& name) { return backend_named(name).ranks_are_threads; };
+    const auto joins_threads = [](const std::string& name) {
+      return name != "auto" && backend_named(name).ranks_are_threads;
+    };
     if (calibrate_ && launch.size == 1 && !std::ranges::any_of(asked_.backends, joins_threads))
       usage_error("one rank sends nothing, so its calls have no price", "1 rank",
                   fmt::format("start two or more: {}", command_on(2, "tune --calibrate")));
@@ -56,13 +59,13 @@ class Tune final : public Command {
       usage_error("there is no folder for the machine file", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --machine FILE");
     require_writable_file(calibrate_ ? asked_.machine_file() : asked_.tuning_file(), calibrate_ ? "--machine" : "--tuning");
-    if (calibrate_) choose_sizes();
+    if (calibrate_) choose_sizes(launch);
     signals_.emplace();
   }
 
   int run(Session& session) override {
     signals_->tell(session.runtime->flight());
-    Sweep sweep = asked_.sweep();
+    Sweep sweep = asked_.sweep(*session.runtime);
     sweep.how.ceiling = false;
     sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
     if (calibrate_) return run_calibration(sweep, session);
@@ -71,7 +74,7 @@ class Tune final : public Command {
     if (session.runtime->rank() == 0) {
       if (!outcome.series.empty()) write(outcome);
       if (outcome.stopped) say_stopped(outcome, session.runtime->size());
-      if (outcome.rows == 0) std::fputs("nothing was measured: the table stays as it is\n", stderr);
+      if (outcome.rows == 0) std::fputs(describe(nothing_measured(outcome, session.runtime->size()), 0, 1).c_str(), stderr);
     }
     return static_cast<int>(outcome.stopped ? Exit::runtime : outcome.rows > 0 ? Exit::ok : Exit::usage);
   }
@@ -163,12 +166,14 @@ class Tune final : public Command {
     return tuned;
   }
 
-  void choose_sizes() {
+  void choose_sizes(const Launch& launch) {
     if (asked_.wanted.dtypes != std::vector<std::string>{"f32"})
       usage_error("prices are fitted to calls with f32", fmt::format("dtype = {} ({})", dtype_->text, dtype_->origin),
                   "leave it out: how fast cores add other types is measured too");
     if (begin_->source == Source::other) asked_.wanted.begin = 1 << 10;
     if (factor_->source == Source::other) asked_.wanted.factor = 5;
+    if (end_->source == Source::other && !launch.one_host())
+      asked_.wanted.end = 4 << 20;  // a link costs no less per byte of longer vectors
   }
 
   int run_calibration(Sweep& sweep, const Session& session) {
@@ -184,7 +189,7 @@ class Tune final : public Command {
 
   Asked asked_;
   bool calibrate_ = false;
-  const Option *dtype_ = nullptr, *begin_ = nullptr, *factor_ = nullptr;
+  const Option *dtype_ = nullptr, *begin_ = nullptr, *end_ = nullptr, *factor_ = nullptr;
   std::optional<Signals> signals_;
 };
 

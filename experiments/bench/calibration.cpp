@@ -192,6 +192,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     if (speaks) print(found.computes.back());
   }
   Outcome outcome = bench::run(sweep, session);
+  if (outcome.rows == 0) throw nothing_measured(outcome, runtime.size());
   if (const Sweep lengths = of_message_lengths(sweep, runtime.size()); !lengths.backends.empty() && !outcome.stopped) {
     Outcome more = bench::run(lengths, session);
     std::ranges::move(more.series, std::back_inserter(outcome.series));

@@ -7,6 +7,7 @@
 #include "experiments/machine_named.hpp"
 #include "experiments/simulated.hpp"
 #include "src/base/text.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -21,12 +22,13 @@ std::vector<std::string> backend_names() {
 
 void Asked::declare(Options& options) {
   std::vector<std::string> choices = backend_names();
-  choices.emplace_back("all");
+  choices.insert(choices.end(), {"auto", "all"});
   const auto with_all = [](std::vector<std::string> names) { return names.emplace_back("all"), names; };
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
       .suggest(with_all({std::begin(collective_names), std::end(collective_names)}));
-  Option& backend = options.add("backend", backends, "backends that carry the operations");
+  Option& backend =
+      options.add("backend", backends, "backends that carry the operations; auto: the preferred one that works here");
   if (takes_simulated_)
     backend.suggest(with_simulated(choices)).about += "; simulated:NAME: virtual time on a machine of docs/machines.md";
   else
@@ -75,15 +77,18 @@ void Asked::check(Writes writes) {
   for (const std::string& name : backends)
     if (is_simulated(name))
       machine_named(simulated_machine(name));
-    else
+    else if (name != "auto")
       backend_named(name);
   using std::filesystem::exists;
   if (!tuning_.empty() && (writes != Writes::tuning || exists(tuning_))) read_tuning(tuning_);
   if ((!machine_.empty() && writes != Writes::machine) || exists(machine_file())) read_machine(machine_file());
 }
 
-Sweep Asked::sweep() const {
-  return {backends, wanted,    {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
+Sweep Asked::sweep(const mpi::Runtime& runtime, bool on_device) const {
+  std::vector<std::string> names = backends;
+  if (std::ranges::count(names, "auto"))
+    std::ranges::replace(names, "auto", best_backend(runtime, topology_of(runtime), on_device));
+  return {names,    wanted,    {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
           tuning(), machine(), static_cast<int>(threads_),
           order_};
 }

@@ -17,7 +17,8 @@ class Asked {
   // Before MPI starts. A file that the user named must exist, unless the command is about to write it.
   enum class Writes { nothing, tuning, machine };
   void check(Writes writes = Writes::nothing);
-  Sweep sweep() const;
+  // Collective: "auto" becomes the preferred backend that works on these ranks and connects their hosts.
+  Sweep sweep(const mpi::Runtime& runtime, bool on_device = false) const;
 
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
@@ -27,7 +28,7 @@ class Asked {
   Machine machine() const;  // a file that the user named counts as this machine's
 
   Wanted wanted;
-  std::vector<std::string> backends{"shm"};
+  std::vector<std::string> backends{"auto"};
 
  private:
   std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;

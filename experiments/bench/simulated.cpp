@@ -45,6 +45,10 @@ class Simulation {
     for (const Case& row : grid.cases) {
       progress.update(std::ssize(outcome.series),
                       fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+      if (sweep_.how.told_to_stop && sweep_.how.told_to_stop()) {
+        outcome.stopped = true;
+        break;
+      }
       outcome.series.push_back(series_of(row));
     }
     return outcome;

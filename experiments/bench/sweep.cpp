@@ -9,6 +9,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
+#include "experiments/advice.hpp"
 #include "experiments/bench/simulated.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
@@ -16,6 +17,8 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -26,10 +29,14 @@ void say_skipped(const std::string& what) {
 }
 
 // Collective: returns "" on all ranks if all can use the backend, else a reason on each rank.
-std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
+std::string why_not(const std::string& name, const mpi::Runtime& runtime, int hosts) {
+  if (is_simulated(name)) return runtime.size() > 1 ? "one process simulates all ranks: start it without a launcher" : "";
+  const Backend& backend = backend_named(name);
   const Availability found = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !found.works);
   if (!without.empty()) return found.works ? fmt::format("not available on rank {}", without[0]) : found.detail;
+  if (backend.open && backend.one_host && hosts > 1)
+    return fmt::format("it connects the ranks of one host, and these are on {}", hosts);
   if (backend.open) return "";
   if (runtime.size() > 1) return "its ranks are threads of one process: start it without a launcher, with --ranks N";
   return "";
@@ -137,21 +144,25 @@ Outcome run(const Sweep& sweep, const Session& session) {
   watch.warn(log);
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
+  const int hosts = topology_of(runtime).hosts();
+  std::vector<std::size_t> usable;
   for (const std::size_t b : order_by_seed(sweep.backends.size(), sweep.order)) {
+    const std::string why = why_not(sweep.backends[b], runtime, hosts);
+    if (why.empty())
+      usable.push_back(b);
+    else
+      all.unusable.push_back(fmt::format("{}: {}", sweep.backends[b], why));
+  }
+  if (runtime.rank() == 0 && !usable.empty())
+    for (const std::string& line : all.unusable) say_skipped(line);
+  for (const std::size_t b : usable) {
     const std::string& name = sweep.backends[b];
     if (is_simulated(name)) {
-      if (runtime.size() > 1) {
-        if (runtime.rank() == 0) say_skipped(name + ": one process simulates all ranks: start it without a launcher");
-        continue;
-      }
       by_backend[b] = take(all, simulate(sweep, name, session.clock));
+      if (all.stopped) break;
       continue;
     }
     const Backend& backend = backend_named(name);
-    if (const std::string why = why_not(backend, runtime); !why.empty()) {
-      if (runtime.rank() == 0) say_skipped(fmt::format("{}: {}", name, why));
-      continue;
-    }
     Outcome outcome;
     if (backend.open) {
       Communicator world = open_world(name, runtime, session.clock);
@@ -167,6 +178,17 @@ Outcome run(const Sweep& sweep, const Session& session) {
   all.others = watch.finish(log);
   all.busy = watch.warned();
   return all;
+}
+
+Error nothing_measured(const Outcome& outcome, int processes) {
+  if (outcome.unusable.empty())
+    return {Exit::usage, "nothing remains to be measured", "every combination was skipped",
+            fmt::format("to list algorithms: {} show all_reduce", program())};
+  std::vector<std::string> works;
+  for (const Backend& backend : all_backends())
+    if (backend.preference > 0 && joins_here(backend)) works.emplace_back(backend.name);
+  return {Exit::usage, "no requested backend can be used", join(outcome.unusable, "; "),
+          fmt::format("these work here: {}; {} says why others do not", join(works, ", "), command_on(processes, "info"))};
 }
 
 }  // namespace chorale::bench

@@ -1,4 +1,5 @@
-// Measures all requested rows on all requested backends, one backend after the other. Says once on stderr what cannot run.
+// Measures all requested rows on all requested backends, one backend after the other. Says once on stderr what cannot run,
+// unless no backend can; then the caller says so.
 // The series come back in the order of the rows, whatever the order of measurement was.
 #pragma once
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "experiments/bench/measure.hpp"
 #include "experiments/command.hpp"
+#include "src/base/error.hpp"
 #include "src/base/machine_load.hpp"
 
 namespace chorale::bench {
@@ -25,11 +27,15 @@ struct Sweep {
 struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
-  bool stopped = false;                // true: a signal ended run(), and `series` has only the completed series
-  std::vector<OtherWork> others = {};  // other programs' work, by rank; on rank 0
-  std::string busy = {};               // the work of other programs, if it was enough for a warning; on rank 0
-  bool simulated() const;              // whether all series are in virtual time
+  bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
+  std::vector<OtherWork> others = {};      // other programs' work, by rank; on rank 0
+  std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
+  std::string busy = {};                   // the work of other programs, if it was enough for a warning; on rank 0
+  bool simulated() const;                  // whether all series are in virtual time
 };
 Outcome run(const Sweep& sweep, const Session& session);
+
+// What to tell the user if there were no rows to measure. `processes`: the number that was started.
+Error nothing_measured(const Outcome& outcome, int processes);
 
 }  // namespace chorale::bench
