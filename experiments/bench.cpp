@@ -1,10 +1,11 @@
 // `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
 // out of place. It checks every element of the results. Exit 3: an element was wrong. Exit 2: no requested combination can
-// run.
+// run. After SIGINT or SIGTERM it prints and records the rows that are complete.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "collectives/algorithms.hpp"
@@ -20,9 +21,11 @@
 #include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/simulated.hpp"
+#include "experiments/statistics.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
@@ -53,6 +56,38 @@ class BenchCommand final : public Command {
   }
 
   void check(const Launch& launch) override {
+    check_request(launch);
+    if (!launches_.wanted()) signals_.emplace();
+  }
+
+  bool starts_ranks() const override { return launches_.wanted(); }
+
+  int run(Session& session) override {
+    if (launches_.wanted()) return run_launches(session);
+    signals_->tell(session.runtime->flight());
+    const mpi::Runtime& runtime = *session.runtime;
+    const bool speaks = runtime.rank() == 0;
+    const auto ranks = gather_rank_facts(runtime, session.clock);
+    Sweep sweep = asked_.sweep(runtime, device_.asked());
+    device_.open(runtime);
+    sweep.how.device = device_.memory();
+    sweep.how.check = check_;
+    sweep.how.ceiling = ceiling_;
+    sweep.how.compare_calls = compare_calls_;
+    sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
+    const Outcome outcome = bench::run(sweep, session);
+    if (outcome.rows == 0) {
+      if (speaks) std::fputs(describe(nothing_measured(outcome, runtime.size()), 0, 1).c_str(), stderr);
+      return static_cast<int>(Exit::usage);
+    }
+    Exit exit = Exit::ok;
+    if (speaks) exit = report(outcome, session, ranks);
+    ProcessTeam team(runtime);
+    return static_cast<int>(team.broadcast(static_cast<double>(exit)));
+  }
+
+ private:
+  void check_request(const Launch& launch) {
     asked_.check();
     device_.check();
     launches_.check(launch, record_file());
@@ -64,36 +99,11 @@ class BenchCommand final : public Command {
     if (std::ranges::count_if(asked_.backends, is_simulated) > 1)
       usage_error("a record holds one simulated machine", "--backend " + join(asked_.backends, ","),
                   "write a record for each machine");
-    if (fs::exists(out_))
+    if (fs::exists(out_) && launch.launcher != "compare")  // a suite replaces the record of a run that was stopped
       usage_error("the record exists already", out_, "nothing is overwritten: name another file, or remove this one");
     require_writable_file(out_, "--out");
   }
 
-  bool starts_ranks() const override { return launches_.wanted(); }
-
-  int run(Session& session) override {
-    if (launches_.wanted()) return run_launches(session);
-    const mpi::Runtime& runtime = *session.runtime;
-    const bool speaks = runtime.rank() == 0;
-    const auto ranks = gather_rank_facts(runtime, session.clock);
-    Sweep sweep = asked_.sweep(runtime, device_.asked());
-    device_.open(runtime);
-    sweep.how.device = device_.memory();
-    sweep.how.check = check_;
-    sweep.how.ceiling = ceiling_;
-    sweep.how.compare_calls = compare_calls_;
-    const Outcome outcome = bench::run(sweep, session);
-    if (outcome.rows == 0) {
-      if (speaks) std::fputs(describe(nothing_measured(outcome, runtime.size()), 0, 1).c_str(), stderr);
-      return static_cast<int>(Exit::usage);
-    }
-    std::int64_t wrong = 0;
-    if (speaks) wrong = report(outcome, session, ranks);
-    ProcessTeam team(runtime);
-    return static_cast<int>(team.broadcast(static_cast<double>(wrong)) > 0 ? Exit::check : Exit::ok);
-  }
-
- private:
   bool gets_tables() const { return format_ == "csv" && !out_.empty() && !out_.ends_with(".h5"); }
   std::string record_file() const { return gets_tables() ? "" : out_; }
 
@@ -114,13 +124,41 @@ class BenchCommand final : public Command {
   fs::path folder_of_out() const { return fs::absolute(out_).parent_path(); }
 
   int run_launches(Session& session) {
-    const Rows rows = launches_.run(session, record_file());
+    const Launches::Results found = launches_.run(session, record_file());
+    const Rows& rows = found.rows;
     if (format_ == "text") {
-      fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
+      fmt::print("{}", launches_.about(found));
+      say_how_to_read(rows);
       say_limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>());
     }
     show(rows);
-    return tell_wrong(wrong_in(rows));
+    if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
+    say_record(found.files);
+    if (found.done < found.all) say_stopped(fmt::format("{} of {} launches were done", found.done, found.all), 1);
+    return tell_wrong(wrong_in(rows)) ? static_cast<int>(Exit::check)
+                                      : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
+  }
+
+  // Where the records are. Programs read stdout, so with their formats this line is on stderr.
+  void say_record(const std::vector<std::string>& files) const {
+    std::fflush(stdout);
+    std::FILE* const stream = format_ == "text" ? stdout : stderr;
+    if (!files.empty())
+      fmt::print(stream, "\nthe record{}: {}\n", files.size() > 1 ? "s" : "", join(files, ", "));
+    else if (launches_.wanted())
+      fmt::print(stream, "\nno record was kept; to keep every sample: --out FILE.h5\n");
+    std::fflush(stream);
+  }
+
+  static void say_stopped(const std::string& numbers, int size) {
+    const Error stopped(Exit::runtime, "stopped", numbers,
+                        "what is printed and recorded is complete: start it again for all");
+    std::fputs(describe(stopped, 0, size).c_str(), stderr);
+  }
+
+  // Prints how the ± column is meant, above the tables.
+  static void say_how_to_read(const Rows& rows) {
+    if (shows_ranges(rows)) fmt::print("# where ± exceeds 100 % of the time, the column shows the interval itself, in us\n");
   }
 
   // Prints notes below the table: prices were not measured here, how good predictions were, or one rank has no bandwidth.
@@ -140,13 +178,14 @@ class BenchCommand final : public Command {
           command_on(2, "bench …"));
   }
 
-  static int tell_wrong(std::int64_t elements) {
+  static bool tell_wrong(std::int64_t elements) {
     if (elements > 0) std::fputs(fmt::format("{} elements are wrong\n", elements).c_str(), stderr);
-    return static_cast<int>(elements > 0 ? Exit::check : Exit::ok);
+    return elements > 0;
   }
 
-  // On rank 0. Returns how many elements were wrong.
-  std::int64_t report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
+  // On rank 0: keeps the record and prints the tables. After a signal the record comes first, because the launcher may kill
+  // the ranks a second later.
+  Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const Conditions conditions{asked_.cold(), memory};
     const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
@@ -163,8 +202,12 @@ class BenchCommand final : public Command {
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
+    const bool in_suite = !session.run_name.empty();
+    const bool keeps = !record_file().empty() && (!results.empty() || in_suite);
+    if (keeps)
+      keep(results, conditions, session, ranks, outcome.others, wrong > 0 ? "failed" : outcome.stopped ? "stopped" : "ok");
     const bool any_checked = std::ranges::any_of(rows, [](const auto& row) { return !row["wrong"].is_null(); });
-    if (session.run_name.empty() && format_ == "text") {
+    if (!in_suite && format_ == "text" && !rows.empty()) {
       if (outcome.simulated())
         fmt::print(
             "# virtual time on one process; 1 GB is 10⁹ bytes\n"
@@ -172,18 +215,27 @@ class BenchCommand final : public Command {
       else
         fmt::print(
             "# {} buffers in {} memory; 1 GB is 10⁹ bytes{}\n"
-            "# time: the slowest rank's, median of the repetitions; ±: half its 95 % interval\n{}",
+            "# time: the median of the calls, each timed on its slowest rank\n"
+            "# calls ±: half the 95 % interval of this median. It is the spread of the calls of\n"
+            "#   this launch; another launch can differ by more: bench --launches {}\n{}",
             conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
-            crowded ? "; more ranks than cores" : "",
+            crowded ? "; more ranks than cores" : "", fewest_blocks,
             wrong > 0     ? ""
             : any_checked ? "# results were checked: every element is right\n"
                           : "# results were not checked\n");
+      say_how_to_read(rows);
       say_limits(rows, static_cast<std::int64_t>(ranks.size()));
     }
-    if (session.run_name.empty()) show(rows);
-    tell_wrong(wrong);
-    if (!record_file().empty()) keep(results, conditions, session, ranks, outcome.others, wrong == 0 ? "ok" : "failed");
-    return wrong;
+    if (!in_suite && !rows.empty()) show(rows);
+    if (!in_suite && keeps) say_record({out_});
+    const bool is_wrong = tell_wrong(wrong);
+    std::fflush(stdout);
+    if (outcome.stopped && !in_suite)
+      say_stopped(fmt::format("{} of {} rows were measured{}", rows.size(), outcome.rows,
+                              rows.empty() ? ", so nothing was kept" : ""),
+                  static_cast<int>(ranks.size()));
+    // A suite learns from the record that its run was stopped.
+    return is_wrong ? Exit::check : outcome.stopped && !in_suite ? Exit::runtime : Exit::ok;
   }
 
   static Result explained(const Series& series, const Selector& selector) {
@@ -210,7 +262,9 @@ class BenchCommand final : public Command {
   void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
             const std::vector<RankFacts>& ranks, const std::vector<OtherWork>& others, const std::string& status) const {
     const ScratchFolder scratch(folder_of_out());
-    const auto recorder = open_record(scratch.path(), session, ranks);
+    const fs::path folder = session.run_name.empty() ? make_run_folder(scratch.path(), "bench", session.clock)
+                                                     : make_run_folder_at(scratch.path() / session.run_name);
+    const auto recorder = open_record(folder, session, ranks);  // the folder's name becomes the run's id
     for (const std::string& name : asked_.backends)
       if (is_simulated(name)) {
         recorder->text("/", "simulated_on", simulated_machine(name));
@@ -226,6 +280,7 @@ class BenchCommand final : public Command {
   Asked asked_;
   train::ComputeDevice device_;
   Launches launches_;
+  std::optional<Signals> signals_;
   bool check_ = true, compare_calls_ = true, ceiling_ = true;
   std::string format_ = "text", out_;
 };

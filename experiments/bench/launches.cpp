@@ -12,14 +12,18 @@
 #include "experiments/advice.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/random_order.hpp"
+#include "experiments/report/comparison.hpp"
+#include "experiments/report/suite_summary.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/launcher.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
 #include "src/record/reader.hpp"
 #include "src/record/recorder.hpp"
+#include "src/record/run_folder.hpp"
 #include "src/record/scratch_folder.hpp"
 
 namespace chorale::bench {
@@ -79,6 +83,14 @@ Json merged(const std::vector<const Json*>& rows) {
   return row;
 }
 
+// The table of `report --compare`: A is the other program, B this one.
+std::string difference_of(const report::RecordSet& other, const report::RecordSet& own) {
+  const auto found = report::compare(report::metrics_of(other), report::metrics_of(own)).differences;
+  if (found.empty()) return "";
+  return "A: the other program, B: this one\n" + report::table_of(found, "text").print("text", screen_columns()) +
+         report::legend_of(found);
+}
+
 }  // namespace
 
 std::int64_t wrong_in(const Rows& rows) {
@@ -116,20 +128,22 @@ struct Launches::Contestant {
     return folder / fmt::format("launch-{}.{}", launch + 1, kind);
   }
   fs::path next(const char* kind) const { return file(rows.size(), kind); }
-  void keep(const Session& session, const std::string& session_id, const fs::path& out) const;
+  void keep(const Session& session, const std::string& session_id, std::int64_t all, const fs::path& out) const;
 };
 
 // The root attributes about program and machine are those of the first launch.
-void Launches::Contestant::keep(const Session& session, const std::string& session_id, const fs::path& out) const {
+void Launches::Contestant::keep(const Session& session, const std::string& session_id, std::int64_t all,
+                                const fs::path& out) const {
   static const char* const kept[] = {"user",      "launchdate", "hostname", "hostlist",     "chorale_version", "git_commit",
                                      "git_dirty", "compiler",   "cxxflags", "hdf5_version", "machine"};
-  Facts facts{{"run_id", out.stem().string()}, {"cmdline", session.command_line}, {"session", session_id}};
+  const fs::path place = make_run_folder(folder, "bench", session.clock);
+  Facts facts{{"run_id", place.filename().string()}, {"cmdline", session.command_line}, {"session", session_id}};
   for (const auto& [name, value] : Reader(file(0, "h5")).attributes())
     if (std::ranges::find(kept, name) != std::end(kept)) facts.emplace_back(name, value);
   std::vector<std::string> ids;
   for (std::size_t launch = 0; launch < rows.size(); ++launch) ids.push_back(fmt::format("launch-{}", launch + 1));
 
-  Recorder recorder(folder, facts, session.clock);
+  Recorder recorder(place, facts, session.clock);
   recorder.number("launches", static_cast<std::int64_t>(ids.size()));
   recorder.text("config", "toml", session.options.toml());
   recorder.text("config", "origins", session.options.origins());
@@ -138,7 +152,8 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
   recorder.numbers("launches", "order", {"launch"}, orders, "1", "seed of the order in which its cases were measured");
   recorder.numbers("launches", "time", {"launch"}, seconds, "s", "from the start of the launch to its end");
   for (std::size_t launch = 0; launch < ids.size(); ++launch) recorder.attach("runs/" + ids[launch], file(launch, "h5"));
-  recorder.finish(std::ranges::any_of(rows, [](const Rows& launch) { return wrong_in(launch) > 0; }) ? "failed" : "ok");
+  const bool wrong = std::ranges::any_of(rows, [](const Rows& launch) { return wrong_in(launch) > 0; });
+  recorder.finish(wrong ? "failed" : std::ssize(rows) < all ? "stopped" : "ok");
   fs::rename(fs::canonical(recorder.file()), out);
 }
 
@@ -173,7 +188,7 @@ void Launches::check(const Launch& launch, const std::string& out) {
   signals_.emplace();
 }
 
-Rows Launches::run(Session& session, const std::string& out) {
+Launches::Results Launches::run(Session& session, const std::string& out) {
   const fs::path place = out.empty() ? fs::temp_directory_path() : fs::absolute(out).parent_path();
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
@@ -182,36 +197,52 @@ Rows Launches::run(Session& session, const std::string& out) {
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);
 
+  Results results{.rows = merged(contestants[0].rows), .all = launches_ * std::ssize(contestants)};
   const std::string session_id = fmt::format("{}-{:08x}", iso_time(session.clock.wall_seconds()), std::random_device()());
-  if (!out.empty()) contestants[0].keep(session, session_id, out);
-  if (contestants.size() > 1) contestants[1].keep(session, session_id, twin_of(out));
-  return merged(contestants[0].rows);
+  for (std::size_t c = 0; c < contestants.size(); ++c) {
+    results.done += std::ssize(contestants[c].rows);
+    const fs::path file = out.empty() ? scratch.path() / "all.h5" : c == 0 ? fs::path(out) : twin_of(out);
+    contestants[c].keep(session, session_id, launches_, file);
+    results.files.push_back(file.string());
+  }
+  const report::RecordSet records = report::read_records({results.files[0]});
+  results.verdict = contestants.size() > 1 ? difference_of(report::read_records({results.files[1]}), records)
+                                           : report::fastest_of(records, screen_columns());
+  if (out.empty()) results.files.clear();
+  return results;
 }
 
+// Ends when all launches are done, or after a signal. Then every contestant has as many launches.
 void Launches::take_turns(Session& session, std::vector<Contestant>& contestants) {
   std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
-  const std::int64_t all = launches_ * static_cast<std::int64_t>(contestants.size());
+  const std::int64_t all = launches_ * std::ssize(contestants);
   std::int64_t done = 0;
   Progress progress("bench", all, session.clock, Progress::screen_of(stderr));
+  const double began = session.clock.seconds();
   for (std::int64_t launch = 0; launch < launches_; ++launch) {
     const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // the same for both twins
     for (const std::size_t turn : random_order(contestants.size(), random)) {
-      bool stopped = false;
-      launch_next(session, contestants[turn], order, [&](int process) {
-        if (const auto signal = signals_->pending()) stopped = true, kill(process, *signal);
-        progress.update(done, fmt::format("launches of {} ranks", ranks_));
-        return stopped;
-      });
-      if (stopped)
+      const bool complete = launch_next(session, contestants[turn], order,
+                                        [&] { progress.update(done, fmt::format("launches of {} ranks", ranks_)); });
+      if (!complete && launch == 0)
         throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were done", done, all),
                     "nothing was kept: start it again");
-      ++done;
+      if (!complete) {
+        for (Contestant& who : contestants) who.rows.resize(static_cast<std::size_t>(launch));
+        return;
+      }
+      if (++done == 1 && all > 1) {
+        const double took = session.clock.seconds() - began;
+        progress.say(fmt::format("the first launch took {}; at this pace all {} take {}", human_seconds(took), all,
+                                 human_seconds(took * static_cast<double>(all))));
+      }
     }
   }
   progress.finish();
 }
 
-void Launches::launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<bool(int)>& stopped) {
+// Whether the launch was completed; false after a signal.
+bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<void()>& meanwhile) {
   std::vector<std::string> words{who.program, "bench"};
   for (const std::string& word : session.options.words({"launches", "ranks-per-launch", "against", "seed", "out"}))
     words.push_back(word);
@@ -220,10 +251,14 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   const std::string by_hand = join(launcher.command(ranks_, words), " ");
   words.push_back("--out=" + who.next("h5").string());
   const double started = session.clock.seconds();
-  bool over = false;
-  const int code = launcher.run(launcher.command(ranks_, words), who.next("json"), who.next("txt"), session.clock,
-                                [&](int process) { over = stopped(process); });
-  if (over) return;
+  bool told_to_stop = false;
+  const int code =
+      launcher.run(launcher.command(ranks_, words), who.next("json"), who.next("txt"), session.clock, [&](int process) {
+        if (const auto signal = signals_->pending()) told_to_stop = true, kill(process, *signal);
+        meanwhile();
+      });
+  told_to_stop = told_to_stop || signals_->pending();  // a terminal sends its signal to the launch too, which may end first
+  if (told_to_stop) return false;
   const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))
     throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
@@ -236,11 +271,15 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   }
   who.rows.push_back(rows_in(contents_of(who.next("json")).value_or(""), by_hand));
   who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
+  return true;
 }
 
-std::string Launches::about() const {
-  return fmt::format("{} launches of {} ranks; times are medians over the launches, with their {}", launches_, ranks_,
-                     launches_ < static_cast<std::int64_t>(fewest_blocks) ? "extremes" : "95 % interval");
+std::string Launches::about(const Results& results) const {
+  const std::int64_t launches = results.rows.empty() ? 0 : results.rows[0]["launches"].get<std::int64_t>();
+  return fmt::format("# {} launch{} of {} ranks; time: the median of the launches; launches ±: half {}\n", launches,
+                     launches == 1 ? "" : "es", ranks_,
+                     launches < static_cast<std::int64_t>(fewest_blocks) ? "the range of the launches"
+                                                                         : "the 95 % interval of this median");
 }
 
 }  // namespace chorale::bench

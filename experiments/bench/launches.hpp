@@ -8,6 +8,8 @@
 //
 //   new.h5        /launches: a row for each    /runs/launch-1/…: its complete record    /runs/launch-2/…
 //
+// After a signal, the launches that are complete are kept.
+//
 // The machine's other work changes over minutes, and adds to the difference between two launches. So `--against OTHER`
 // alternates with another program: each launch has a twin, a launch of OTHER directly before or after it, at random. The
 // twins go into a second record (new.against.h5). Both records have the same `session`, so reports pair launches of the
@@ -33,15 +35,21 @@ class Launches {
   void check(const Launch& launch, const std::string& out);
   bool wanted() const { return launches_ > 0; }
 
-  // Runs all launches, and returns rows of medians over the launches. Merges the records of the launches into one record at
-  // `out`, unless `out` is "".
-  Rows run(Session& session, const std::string& out);
-  std::string about() const;  // one line that describes the rows
+  struct Results {
+    Rows rows;            // medians over the launches
+    std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
+    std::int64_t done = 0, all = 0;       // launches; a signal ended them if fewer than all are done
+    std::vector<std::string> files = {};  // the records
+  };
+  // Runs all launches, or as many as there is time for before a signal. Merges their records into one record at `out`,
+  // unless `out` is "".
+  Results run(Session& session, const std::string& out);
+  std::string about(const Results& results) const;  // the lines that describe the rows
 
  private:
   struct Contestant;
   void take_turns(Session& session, std::vector<Contestant>& contestants);
-  void launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<bool(int)>& stopped);
+  bool launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<void()>& meanwhile);
 
   std::int64_t launches_ = 0, ranks_ = 2, seed_ = 1;
   std::string against_;

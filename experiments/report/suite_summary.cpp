@@ -68,14 +68,17 @@ struct FiguresInText {
   std::string findings;  // of the other figures, one sentence each
 };
 
+std::string table_with_finding(const Figure& figure, std::size_t columns) {
+  return figure.numbers.print("text", columns) + paragraph("", figure.finding, columns);
+}
+
 FiguresInText figures_in_text(const RecordSet& records, std::size_t columns) {
   FiguresInText text;
   for (const FigureRow& row : all_figures()) {
     const auto figure = row.make(records);
     if (!figure) continue;
     if (figure->numbers_first || text.tables.empty())
-      text.tables +=
-          fmt::format("\n{}\n{}", figure->numbers.print("text", columns), paragraph("", figure->finding, columns));
+      text.tables += "\n" + table_with_finding(*figure, columns);
     else
       text.findings += paragraph("- ", fmt::format("{}: {}", row.title, figure->finding), columns);
   }
@@ -89,6 +92,13 @@ bool holds_runs(const Reader& record) {
 }
 
 std::string answer_of(const RecordSet& records, std::size_t columns) { return figures_in_text(records, columns).tables; }
+
+std::string fastest_of(const RecordSet& records, std::size_t columns) {
+  const auto winners =
+      std::ranges::find(all_figures(), std::string("winners"), [](const FigureRow& row) { return std::string(row.name); });
+  const auto figure = winners->make(records);
+  return figure ? table_with_finding(*figure, columns) : "";
+}
 
 std::string suite_summary(const std::string& file, std::int64_t warm_up, std::size_t columns) {
   const RecordSet records = read_records({file}, warm_up);

@@ -13,6 +13,9 @@ bool holds_runs(const Reader& record);  // whether it is such a record
 // `columns`: the width of the screen; 0: no limit.
 std::string answer_of(const RecordSet& records, std::size_t columns);
 
+// The table of the fastest series of a benchmark, with its finding. "" if no cell has two series.
+std::string fastest_of(const RecordSet& records, std::size_t columns);
+
 std::string suite_summary(const std::string& file, std::int64_t warm_up, std::size_t columns);
 
 }  // namespace chorale::report

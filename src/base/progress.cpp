@@ -53,6 +53,8 @@ void Progress::update(std::int64_t done, const std::string& note) {
   show(line(done, note), false);
 }
 
+void Progress::say(const std::string& text) { show(what_ + "  " + escape_control(text), true); }
+
 void Progress::finish() {
   show(fmt::format("{}  {}/{} in {}", what_, total_, total_, human_seconds(clock_.seconds() - started_)), true);
 }

@@ -28,7 +28,8 @@ class Progress {
 
   void expect(std::int64_t total) { total_ = total; }
   void update(std::int64_t done, const std::string& note = "");
-  void finish();  // leaves "prove  1000/1000 in 40.1 s" on the screen
+  void say(const std::string& text);  // leaves this line on the screen, above the progress
+  void finish();                      // leaves "prove  1000/1000 in 40.1 s" on the screen
 
  private:
   std::string line(std::int64_t done, const std::string& note) const;

@@ -299,6 +299,23 @@ vary.lr = [1e-3, 100]
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             self.assertEqual(set(summary.status.values), {"ok", "waiting"})
 
+    def test_a_benchmark_that_a_signal_stopped_is_run_again(self):
+        suite = self.suite('[[runs]]\ncommand = "bench"\nbackend = "shm"\nbegin = 64\nend = 64\nin-place = "no"\n'
+                           'repetitions = 9000000\nvary.algorithm = ["ring", "direct"]\n')
+        process = spawn([*launch, "-n", "2", chorale, "compare", suite, "--run-dir", self.folder], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE)
+        until(lambda: os.path.exists(f"{self.folder}/latest/suite.toml"), process)
+        process.send_signal(signal.SIGINT)
+        output, errors = finish(process)
+        self.assertIn(f"stopped; to run the rest: mpirun -n 2 {chorale} compare --resume ", output, errors)
+        with open(f"{self.folder}/latest/suite.toml", "r+") as file:
+            fewer = file.read().replace("9000000", "3")
+            file.seek(0), file.truncate(), file.write(fewer)
+        again = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            self.assertEqual(list(summary.status.values), ["ok"] * 2)
+
     short = ("--preset", "tiny", "--train-iters", "2", "--global-batch-size", "4", "--threads", "1", "--eval-samples", "4")
 
     def test_layouts_need_no_file(self):
