@@ -240,6 +240,21 @@ class Report(unittest.TestCase):
         self.assertEqual(sorted((row["series"], row["bytes"]) for row in rows),
                          [(f"threads {name}", size) for name in ("direct", "ring") for size in ("1024", "2048")])
 
+    def test_strong_and_weak_lines_have_bases_of_their_own(self):
+        def paced(speed):
+            def change(file):
+                file["train/tokens_per_s"][:] = speed
+            return change
+        smaller = train(f"{self.home}/half-batch", 1, "--layout", "dp1", "--global-batch-size", "4")
+        records = [self.changed(record, paced(speed)) for record, speed in
+                   ((self.runs[0], 100), (self.runs[1], 150), (smaller, 80))]
+        for files in (records, records[::-1]):
+            rows = self.rows(self.page(*files), "scaling")
+            columns = ("scaling", "strategy", "ranks", "speed-up or efficiency")
+            self.assertEqual([tuple(row[column] for column in columns) for row in rows],
+                             [("Strong scaling", "dp", "1", "1"), ("Strong scaling", "dp", "2", "1.5"),
+                              ("Weak scaling", "dp", "1", "1"), ("Weak scaling", "dp", "2", "0.938")])
+
     def test_a_suite_is_as_its_runs(self):
         page = self.page(self.suite(*self.runs))
         self.assertEqual(page.figures, self.page(*self.runs).figures)

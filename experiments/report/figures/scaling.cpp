@@ -1,9 +1,15 @@
 // Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. Within
-// a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form a line. Each point is
-// relative to the base of its line, the point with the fewest ranks:
+// a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form lines. Each point is relative
+// to the base of its line, the point with the fewest ranks:
 //
 //   strong    the whole batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
 //   weak      the batch per rank is the same       y: the speed per rank divided by the base's; ideal: 100 %
+//
+// A run belongs to one line of each kind, by its batch:
+//
+//   ranks                     1        2        4
+//   tokens of a step       4096     4096     4096       strong, from the run with 4096 tokens on one rank
+//                          1024     2048                weak, up to 4096 on 4 ranks, from the run with 1024 on one rank
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,19 +115,43 @@ struct Kind {
   bool strong;
 };
 
-// The line of a strategy: speeds relative to its base. Omits points whose batch differs from the base's batch (for weak
-// scaling: the batch per rank).
-Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
-  const Measured& base = strategy.points.front();
-  Line line{strategy.name, {}, look};
-  std::set<double> seen;
+// The lines of a strategy: its points with about the same batch (for weak scaling: the same batch per rank), relative to the
+// first of them. A name states the batch if several lines share the strategy.
+std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind, std::size_t first_look) {
+  const auto batch_of = [&](const Measured& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
+  std::vector<std::vector<Measured>> groups;
   for (const Measured& point : strategy.points) {
-    const double grown = point.ranks / base.ranks;
-    if (!about(point.batch, kind.strong ? base.batch : base.batch * grown) || !seen.insert(point.ranks).second) continue;
-    const double by = base.speed.median * (kind.strong ? 1 : grown);
-    line.points.push_back({point.ranks, point.speed.median / by, point.speed.ci_low / by, point.speed.ci_high / by});
+    auto group = std::ranges::find_if(groups, [&](const auto& some) { return about(batch_of(some[0]), batch_of(point)); });
+    if (group == groups.end()) group = groups.insert(group, std::vector<Measured>{});
+    if (group->empty() || group->back().ranks != point.ranks) group->push_back(point);
   }
-  return line;
+  std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
+  std::vector<Line> lines;
+  for (const auto& group : groups) {
+    const Measured& base = group.front();
+    Line line{strategy.name, {}, first_look + lines.size()};
+    if (groups.size() > 1) line.name += fmt::format(", {:.0f} tokens{}", batch_of(base), kind.strong ? "" : "/rank");
+    for (const Measured& point : group) {
+      const double by = base.speed.median * (kind.strong ? 1 : point.ranks / base.ranks);
+      line.points.push_back({point.ranks, point.speed.median / by, point.speed.ci_low / by, point.speed.ci_high / by});
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The ideal speed-up depends on the ranks of the base.
+std::vector<Line> ideals_of(const Kind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
+  std::vector<Line> ideals;
+  for (const double base : bases) {
+    Line ideal{"ideal", {}, ideals.size(), Line::Kind::limit};
+    if (kind.strong && bases.size() > 1) ideal.name += fmt::format(" from {:.0f} rank{}", base, base == 1 ? "" : "s");
+    for (const double x : ranks)
+      if (x >= base) ideal.points.push_back({x, kind.strong ? x / base : 1});
+    ideals.push_back(std::move(ideal));
+    if (!kind.strong) break;
+  }
+  return ideals;
 }
 
 }  // namespace
@@ -139,25 +169,23 @@ std::optional<Figure> scaling(const RecordSet& records) {
                       {.name = "ranks"},
                       {.name = kind.y, .unit = kind.strong ? Unit::plain : Unit::percent, .from_zero = true},
                       {}};
-      std::set<double> ranks;
-      for (const Strategy& strategy : strategies) {
-        Line line = line_of(strategy, kind, chart.lines.size());
-        if (line.points.size() < 2) continue;
-        for (const Point& point : line.points) {
-          ranks.insert(point.x);
-          figure.numbers.add({kind.name, strategy.name, fmt::format("{:.0f}", point.x), fmt::format("{:.3g}", point.y),
-                              fmt::format("{:.3g} to {:.3g}", point.low, point.high)});
+      std::set<double> ranks, bases;
+      for (const Strategy& strategy : strategies)
+        for (Line& line : lines_of(strategy, kind, chart.lines.size())) {
+          for (const Point& point : line.points) {
+            ranks.insert(point.x);
+            figure.numbers.add({kind.name, line.name, fmt::format("{:.0f}", point.x), fmt::format("{:.3g}", point.y),
+                                fmt::format("{:.3g} to {:.3g}", point.low, point.high)});
+          }
+          bases.insert(line.points.front().x);
+          const Point& last = line.points.back();
+          if (last.x > best_ranks || (last.x == best_ranks && last.y > best_value))
+            best = line.name, best_kind = kind.name, best_value = last.y, best_ranks = last.x;
+          chart.lines.push_back(std::move(line));
         }
-        const Point& last = line.points.back();
-        if (last.x > best_ranks || (last.x == best_ranks && last.y > best_value))
-          best = line.name, best_kind = kind.name, best_value = last.y, best_ranks = last.x;
-        chart.lines.push_back(std::move(line));
-      }
       if (chart.lines.empty()) continue;
-      Line ideal{"ideal", {}, 0, Line::Kind::limit};
-      for (const double x : ranks) ideal.points.push_back({x, kind.strong ? x / *ranks.begin() : 1});
       chart.x.marks.assign(ranks.begin(), ranks.end());
-      chart.lines.push_back(std::move(ideal));
+      for (Line& ideal : ideals_of(kind, ranks, bases)) chart.lines.push_back(std::move(ideal));
       figure.charts.push_back(drawing_of(std::move(chart)));
     }
   }
