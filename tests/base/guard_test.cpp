@@ -127,12 +127,12 @@ TEST_CASE("the guard says what keeps ranks that were asked to end, what is kept,
   put(first.page.folder, "runs/a");
   put(first.page.saved, "runs/a/checkpoints/step-10");
   CHECK(explain_request({second, first}, 4, "they may be killed") ==
-        "warning: the ranks were asked to end, and are still busy with step 12\n  what is done is recorded in runs/a\n"
+        "warning: the ranks were asked to end; rank 0 on n0 is still in step 12\n  what is done is recorded in runs/a\n"
         "  the newest checkpoint: --load runs/a/checkpoints/step-10\n"
         "  ranks 2-3 never reached the guard: dead since the start, or late\n  they may be killed\n");
   first.state = 'X';
   CHECK(explain_request({second, first}, 2, "they may be killed") ==
-        "warning: the ranks were asked to end, and are still busy with step 12\n  they may be killed\n");
+        "warning: the ranks were asked to end; rank 1 on n0 is still in step 12\n  they may be killed\n");
   CHECK(explain_request({first}, 1, "they may be killed").empty());
 }
 

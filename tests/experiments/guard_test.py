@@ -141,7 +141,7 @@ class Guard(LongJob):
             line = job.stderr.readline()
             self.assertTrue(line, errors)
             errors += line
-        self.assertRegex(errors, rf"warning: the ranks were asked to end, and are still busy with (step|saving step) \d+\n"
+        self.assertRegex(errors, rf"warning: the ranks were asked to end; rank 0 on \S+ is still in (step|saving step) \d+\n"
                                  rf"  what is done is recorded in \S+/runs/\S+\n"
                                  rf"  the newest checkpoint: --load \S+/checkpoints/step-\d+\n"
                                  rf"  Open MPI kills them 1 s after it asks; kill -USR1 {job.pid} asks without a limit\n")

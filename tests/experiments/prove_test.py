@@ -129,7 +129,7 @@ class Prove(unittest.TestCase):
         stopped = re.search(r"error: stopped\n  (\d+) of 401 layouts were compared, (\d+) of them equal\n", text)
         run = os.path.join(self.folder, "latest", "run.h5")
         if not stopped:  # on a busy machine the launcher has killed the ranks before their step was over
-            killed = re.search(r"the ranks were asked to end, and are still busy with layout (\d+) of 401\n"
+            killed = re.search(r"the ranks were asked to end; rank 0 on \S+ is still in layout (\d+) of 401\n"
                                rf"  what is done is recorded in {re.escape(self.folder)}/\S+\n", text)
             self.assertTrue(killed, text)
             with h5py.File(run) as file:

@@ -214,7 +214,8 @@ std::string explain_request(const std::vector<SeenRank>& here, int expected, con
   }
   if (!busy) return "";
   const std::string folder = fixed_text(busy->page.folder), saved = fixed_text(busy->page.saved);
-  std::vector<std::string> lines{"the ranks were asked to end, and are still busy with " + fixed_text(busy->page.doing)};
+  std::vector<std::string> lines{
+      fmt::format("the ranks were asked to end; {} is still in {}", who(busy->page), fixed_text(busy->page.doing))};
   if (!folder.empty()) lines.push_back("what is done is recorded in " + folder);
   if (!saved.empty()) lines.push_back("the newest checkpoint: --load " + saved);
   if (busy->page.size == expected && !missing.empty())  // else ranks of other hosts are missing too
