@@ -1,7 +1,8 @@
-// `chorale report FILE.h5…` shows records, in five ways.
+// `chorale report FILE.h5…` shows records, in six ways.
 //
 //   report run.h5                      every group as a table, its newest rows; of a suite a summary, unless --all is given
 //   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
+//   report run.h5 --svg DIR            its figures, one SVG file each
 //   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
 //   report A.h5 B.h5 --compare         how their conditions differ, then each common metric and whether it differs
 //   report new.h5 --check old.h5       the same; exits with 3 if a speed fell past the threshold and by more than chance
@@ -95,6 +96,7 @@ class Report final : public Command {
   void declare(Options& options) override {
     options.add_positional("file", files_, "the records; with --html, also the page to write (*.html)");
     options.add("html", html_, "write a page with figures; default: report.html beside the first record");
+    options.add("svg", svg_, "write the figures of the page into this folder, one SVG file each").words("DIR");
     options.add("tensorboard", tensorboard_, "write TensorBoard's event files into this folder: tensorboard --logdir DIR")
         .words("DIR");
     options.add("compare", compare_, "compare the second record with the first");
@@ -120,17 +122,19 @@ class Report final : public Command {
     if (html_) std::erase_if(files_, names_page);
     if (files_.empty())
       usage_error("no file given", program() + " report FILE.h5…", "the newest record is runs/latest/run.h5");
-    if (html_ + compare_ + !reference_.empty() + !tensorboard_.empty() > 1)
-      usage_error("--html, --tensorboard, --compare and --check exclude one another", "several of them were given",
+    if (html_ + compare_ + !reference_.empty() + !tensorboard_.empty() + !svg_.empty() > 1)
+      usage_error("--html, --svg, --tensorboard, --compare and --check exclude one another", "several of them were given",
                   "give one at a time");
     if (compare_ && files_.size() != 2)
       usage_error("--compare needs two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
                   program() + " report A.h5 B.h5 --compare");
     if (!tensorboard_.empty()) require_writable(tensorboard_, "--tensorboard");
+    if (!svg_.empty()) require_writable(svg_, "--svg");
     if (!compare_) leave_out_repeated(files_);
     leave_out_repeated(reference_);
     share_ = share_in(threshold_);
-    if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty()) return;  // these read the records as runs
+    if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty() || !svg_.empty())
+      return;  // these read the records as runs
     for (const std::string& file : files_) records_.push_back({file, Reader(file)});
     for (const report::RecordFile& record : records_)
       if (!group_.empty()) report::require_group(record, group_);
@@ -138,6 +142,7 @@ class Report final : public Command {
 
   int run(Session& session) override {
     if (html_) return write_page();
+    if (!svg_.empty()) return write_pictures();
     if (!tensorboard_.empty()) {
       fmt::print("{}\n", join(report::write_tensorboard(report::read_records(files_), tensorboard_), "\n"));
       return 0;
@@ -175,6 +180,21 @@ class Report final : public Command {
       usage_error("cannot write the page", fmt::format("{}: {}", page.string(), why_not),
                   "name a page in a writable folder: --html out.html");
     fmt::print("{}\n", page.string());
+    return 0;
+  }
+
+  int write_pictures() const {
+    const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_));
+    std::error_code trouble;  // if the folder cannot be made, no file can be written
+    fs::create_directories(svg_, trouble);
+    for (const report::FigureFile& picture : pictures) {
+      const fs::path file = fs::path(svg_) / picture.file;
+      if (const std::string why_not = replace_file(file, picture.svg); !why_not.empty())
+        usage_error("cannot write a figure", fmt::format("{}: {}", file.string(), why_not),
+                    "name a folder with room: --svg DIR");
+      fmt::print("{}\n", file.string());
+    }
+    if (pictures.empty()) fmt::print(stderr, "no figures: no run has recorded a step or a measurement yet\n");
     return 0;
   }
 
@@ -240,7 +260,7 @@ class Report final : public Command {
   std::vector<std::string> files_;
   std::vector<report::RecordFile> records_;
   std::vector<std::string> reference_;
-  std::string group_, format_ = "text", page_, tensorboard_, threshold_ = "5%";
+  std::string group_, format_ = "text", page_, svg_, tensorboard_, threshold_ = "5%";
   bool html_ = false, compare_ = false, all_ = false;
   double share_ = 0;
   std::int64_t rows_ = 10, warm_up_ = report::by_rule;

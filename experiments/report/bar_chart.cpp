@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "experiments/report/chart.hpp"
 #include "src/base/text.hpp"
@@ -46,12 +47,14 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
-std::string draw(const BarChart& chart, double width) {
+std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
+  std::vector<Bar> bars;
+  std::ranges::copy_if(chart.bars, std::back_inserter(bars), [](const Bar& bar) { return total_of(bar) > 0; });
   std::vector<double> ends;
   const bool above = width < half_width;  // the names stand above the bars
   double left = 24, right = width - 8;
-  for (const Bar& bar : chart.bars) {
+  for (const Bar& bar : bars) {
     ends.push_back(total_of(bar)), ends.push_back(bar.high);
     if (!above) left = std::max(left, std::min(most_name * width, text_width(bar.name)) + 10);
     right = std::min(right, width - 14 - text_width(quantity(total_of(bar), chart.axis.unit)));
@@ -59,7 +62,7 @@ std::string draw(const BarChart& chart, double width) {
   Scale scale(Scale::Spacing::linear, chart.axis.unit, ends);
   scale.include(0);
   double height = top;
-  for (const Bar& bar : chart.bars) height += (bar.outlined ? under : lane) + (above ? name_height : 0);
+  for (const Bar& bar : bars) height += (bar.outlined ? under : lane) + (above ? name_height : 0);
 
   const auto marks = scale.ticks(static_cast<std::size_t>(width / units_per_tick));
   const auto words = scale.labels(marks);
@@ -72,7 +75,7 @@ std::string draw(const BarChart& chart, double width) {
     free = x + half + 8;
   }
   double y = top;
-  for (const Bar& bar : chart.bars) {
+  for (const Bar& bar : bars) {
     const char* const style = bar.outlined ? "quiet" : "";
     if (above)
       canvas.text(left + 4, y + 13, fitted(bar.name, width - left - 4), style), y += name_height;
@@ -88,7 +91,7 @@ std::string draw(const BarChart& chart, double width) {
   canvas.text((left + right) / 2, height + 36, chart.axis.name, "quiet", "middle");
   std::vector<LegendEntry> legend;
   const auto seen = [&](std::size_t part) {  // whether the part is visible in any bar
-    return std::any_of(chart.bars.begin(), chart.bars.end(), [&](const Bar& bar) {
+    return std::any_of(bars.begin(), bars.end(), [&](const Bar& bar) {
       return part < bar.parts.size() && bar.parts[part] * (right - left) >= least_width * scale.high();
     });
   };

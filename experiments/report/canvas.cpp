@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -9,15 +11,46 @@ namespace {
 
 constexpr double letter = 7.3, line_height = 20;
 
+// Colors of the page's parts: their names, light and dark.
+constexpr struct {
+  const char *name, *light, *dark;
+} inks[] = {{"paper", "#ffffff", "#12161c"},
+            {"ink", "#1c2430", "#e6eaf0"},
+            {"quiet", "#5c6878", "#9aa6b5"},
+            {"grid", "#e2e6ec", "#2a323d"},
+            {"axis", "#9aa4b1", "#5b6675"}};
+
+constexpr const char* style = R"css(.chart { font: 12px system-ui, sans-serif }
+.chart text { fill: var(--ink) } .chart .quiet { fill: var(--quiet) } .chart .on_strong { fill: var(--paper) }
+.chart .beside { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round }
+.grid { stroke: var(--grid) } .axis { stroke: var(--axis) }
+.line { stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round }
+.other { stroke: var(--axis); stroke-width: .8; fill: none }
+.limit { stroke: var(--ink); stroke-width: 1.4; fill: none }
+.thin { stroke: currentColor; stroke-width: .8; fill: none }
+.mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 }
+.hollow { fill: var(--paper); stroke: currentColor; stroke-width: 1.4 }
+.dot { fill: var(--ink); stroke: var(--paper); stroke-width: .8 }
+.interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
+.bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
+.whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }
+.ground { fill: currentColor }
+.hover { fill: transparent; stroke: none } .hover:hover { fill: var(--ink); fill-opacity: .2 }
+.bar:hover, .heat:hover { stroke: var(--ink); stroke-width: 1.5 }
+.over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
+.over path { fill: none }
+.heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
+)css";
+
 // Okabe & Ito 2008. Yellow and black are replaced by colors that are visible on both white and black.
-constexpr const char* light[series_looks] = {"#0072b2", "#d55e00", "#009e73", "#b0508b",
-                                             "#2b9ed8", "#c98500", "#4a5160", "#7a4fc2"};
-constexpr const char* dark[series_looks] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#e39ac3",
-                                            "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
-constexpr const char* dashes[series_looks] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
+constexpr const char* light[series_colors] = {"#0072b2", "#d55e00", "#009e73", "#b0508b",
+                                              "#2b9ed8", "#c98500", "#4a5160", "#7a4fc2"};
+constexpr const char* dark[series_colors] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#e39ac3",
+                                             "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
+constexpr const char* dashes[series_colors] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
 // SVG that is drawn over the color, in a tile of 8 × 8 that repeats.
-constexpr const char* hatchings[series_looks] = {
+constexpr const char* hatchings[series_colors] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",
     "<circle cx=\"2\" cy=\"2\" r=\"1.1\"/><circle cx=\"6\" cy=\"6\" r=\"1.1\"/>",
@@ -27,6 +60,56 @@ constexpr const char* hatchings[series_looks] = {
     "<path d=\"M0 4 H8 M4 0 V8\"/>",
     "<circle cx=\"4\" cy=\"4\" r=\"2.4\"/>",
 };
+
+// The dashes and the hatching of a look. From look 8 on, a color has those of the next color but one, so that no dashes meet
+// the same mark twice.
+std::size_t second_of(std::size_t look) { return (look + 2 * (look / series_colors)) % series_colors; }
+
+std::vector<std::pair<std::string, std::string>> named_colors(bool in_dark) {
+  std::vector<std::pair<std::string, std::string>> colors;
+  for (const auto& ink : inks) colors.emplace_back(ink.name, in_dark ? ink.dark : ink.light);
+  for (std::size_t color = 0; color < series_colors; ++color)
+    colors.emplace_back(color_of(color), (in_dark ? dark : light)[color]);
+  return colors;
+}
+
+std::string color_classes() {
+  std::string css;
+  for (std::size_t color = 0; color < series_colors; ++color)
+    css += fmt::format(".{0} {{ color: var(--{0}) }}\n", color_of(color));
+  return css;
+}
+
+// Puts the values of light colors in place of their names.
+std::string with_values(std::string css) {
+  for (const auto& [name, value] : named_colors(false)) {
+    const std::string variable = "var(--" + name + ")";
+    for (std::size_t at = 0; (at = css.find(variable, at)) != std::string::npos;) css.replace(at, variable.size(), value);
+  }
+  return css;
+}
+
+std::string fill_of(std::size_t look) { return fmt::format("url(#hatch{})", look % series_looks); }
+
+// The hatchings that a picture uses. "": all.
+std::string definitions(const std::string& picture = "") {
+  std::string svg;
+  for (std::size_t look = 0; look < series_looks; ++look)
+    if (picture.empty() || picture.find(fill_of(look)) != std::string::npos)
+      svg += fmt::format(
+          "<pattern id=\"hatch{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect class=\"ground {}\" "
+          "width=\"8\" height=\"8\"/><g class=\"over\">{}</g></pattern>\n",
+          look, color_of(look), hatchings[second_of(look)]);
+  return svg.empty() ? "" : "<defs>\n" + svg + "</defs>\n";
+}
+
+// Without the places that show values to a pointer.
+std::string without_hovers(const std::string& svg) {
+  std::string kept;
+  for (const std::string& line : split(svg, '\n'))
+    if (!line.starts_with("<circle class=\"hover\"")) kept += line + "\n";
+  return kept;
+}
 
 std::size_t letters(const std::string& text) {
   std::size_t count = 0;
@@ -87,47 +170,51 @@ std::string Canvas::finish(double height) const {
                      head_, body_, hovers_);
 }
 
-std::string line_look(std::size_t series) {
-  const std::size_t look = series % series_looks;
-  const std::string dash = *dashes[look] ? fmt::format(" stroke-dasharray=\"{}\"", dashes[look]) : "";
-  return fmt::format("class=\"line s{}\"{}", look, dash);
+std::string color_of(std::size_t look) { return fmt::format("s{}", look % series_colors); }
+
+std::string line_look(std::size_t look) {
+  const char* const dash = dashes[second_of(look)];
+  return fmt::format("class=\"line {}\"", color_of(look)) + (*dash ? fmt::format(" stroke-dasharray=\"{}\"", dash) : "");
 }
 
-std::string fill_look(std::size_t series, bool outlined) {
-  return fmt::format("class=\"{} s{}\" fill=\"url(#hatch{})\"", outlined ? "bar outlined" : "bar", series % series_looks,
-                     series % series_looks);
+std::string fill_look(std::size_t look, bool outlined) {
+  return fmt::format("class=\"{} {}\" fill=\"{}\"", outlined ? "bar outlined" : "bar", color_of(look), fill_of(look));
 }
 
-std::string mark(std::size_t series, double x, double y) {
+std::string mark(std::size_t look, double x, double y, bool hollow) {
   constexpr const char* shapes[] = {"M-3.4 0 A3.4 3.4 0 1 0 3.4 0 A3.4 3.4 0 1 0 -3.4 0 z", "M-3 -3 H3 V3 H-3 z",
                                     "M0 -4 L3.8 3 H-3.8 z", "M0 -4.4 L4.4 0 L0 4.4 L-4.4 0 z", "M0 4 L3.8 -3 H-3.8 z"};
-  return fmt::format("<path class=\"mark s{}\" transform=\"translate({:.1f} {:.1f})\" d=\"{}\"/>", series % series_looks, x,
-                     y, shapes[series % std::size(shapes)]);
+  return fmt::format("<path class=\"{} {}\" transform=\"translate({:.1f} {:.1f})\" d=\"{}\"/>", hollow ? "hollow" : "mark",
+                     color_of(look), x, y, shapes[look % series_looks % std::size(shapes)]);
 }
 
 std::string patterns() {
   std::string svg =
       "<svg class=\"patterns\" width=\"0\" height=\"0\" role=\"img\" aria-hidden=\"true\"><title>the hatchings of this "
-      "page</title><defs>\n";
-  for (std::size_t look = 0; look < series_looks; ++look)
-    svg += fmt::format(
-        "<pattern id=\"hatch{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect class=\"ground s{}\" "
-        "width=\"8\" "
-        "height=\"8\"/><g class=\"over\">{}</g></pattern>\n",
-        look, look, hatchings[look]);
-  return svg + "</defs></svg>\n";
+      "page</title>";
+  return svg + definitions() + "</svg>\n";
 }
 
-std::string palette() {
-  const auto colours = [](const char* const(&of)[series_looks]) {
+std::string chart_styles() {
+  const auto colors = [](bool in_dark) {
     std::string css;
-    for (std::size_t look = 0; look < series_looks; ++look) css += fmt::format(" --s{}: {};", look, of[look]);
+    for (const auto& [name, value] : named_colors(in_dark)) css += fmt::format(" --{}: {};", name, value);
     return css;
   };
-  std::string css =
-      fmt::format(":root {{{} }}\n@media (prefers-color-scheme: dark) {{ :root {{{} }} }}\n", colours(light), colours(dark));
-  for (std::size_t look = 0; look < series_looks; ++look) css += fmt::format(".s{} {{ color: var(--s{}) }}\n", look, look);
-  return css;
+  return fmt::format(":root {{{} }}\n@media (prefers-color-scheme: dark) {{ :root {{{} }} }}\n{}{}", colors(false),
+                     colors(true), style, color_classes());
+}
+
+std::string as_file(const std::string& svg) {
+  const bool has_style = svg.starts_with("<svg class=\"pipeline\"");
+  const std::size_t begins = svg.find("viewBox=\"0 0 ") + 13, ends = svg.find('"', begins), inside = svg.find('>') + 1;
+  const std::vector<std::string> size = split(svg.substr(begins, ends - begins), ' ');
+  std::string head = svg.substr(0, inside - 1);
+  if (head.find(" xmlns=") == std::string::npos) head += " xmlns=\"http://www.w3.org/2000/svg\"";
+  head += fmt::format(" width=\"{}\" height=\"{}\">", size.at(0), size.at(1));
+  if (has_style) return head + svg.substr(inside);
+  return fmt::format("{}<style>{}</style>{}<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{}", head,
+                     with_values(style + color_classes()), definitions(svg), without_hovers(svg.substr(inside)));
 }
 
 }  // namespace chorale::report

@@ -1,4 +1,5 @@
-// Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print.
+// Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print. A picture
+// that leaves the page takes its style along.
 //
 // Each series is recognized by its color (Okabe and Ito's palette, safe for color blindness), its dashes or hatching, and
 // its mark. Text widths are estimates, slightly too wide.
@@ -9,7 +10,8 @@
 
 namespace chorale::report {
 
-inline constexpr std::size_t series_looks = 8;  // the number of colors and of dashes; series 8 looks like series 0
+// The number of colors, and of looks. Look 8 has the color of look 0, but other dashes and another mark. Look 16 is look 0.
+inline constexpr std::size_t series_colors = 8, series_looks = 16;
 
 struct LegendEntry {
   std::string name;
@@ -40,11 +42,15 @@ class Canvas {
 double text_width(const std::string& text);
 std::string fitted(const std::string& text, double width);  // shortened with an ellipsis
 
-// SVG attributes for a line and for an area of a series, and its mark as SVG.
-std::string line_look(std::size_t series);
-std::string fill_look(std::size_t series, bool outlined = false);
-std::string mark(std::size_t series, double x, double y);
-std::string patterns();  // SVG that defines the hatchings; a page needs it once
-std::string palette();   // CSS: the colors of all series, light and dark
+// SVG attributes for a line and for an area, and a mark as SVG, by the number of the look.
+std::string color_of(std::size_t look);  // the name of its class
+std::string line_look(std::size_t look);
+std::string fill_look(std::size_t look, bool outlined = false);
+std::string mark(std::size_t look, double x, double y, bool hollow = false);
+
+std::string patterns();      // SVG that defines the hatchings; a page needs it once
+std::string chart_styles();  // CSS of all charts of a page, with its colors, light and dark
+// A picture of the page as a file for papers: on white, with its style, but without CSS variables, which few programs know.
+std::string as_file(const std::string& svg);
 
 }  // namespace chorale::report

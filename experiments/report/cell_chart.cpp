@@ -15,8 +15,11 @@ std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill
 
 }  // namespace
 
-std::string draw(const CellChart& chart, double width) {
+std::string draw(const CellChart& chart, Looks& looks, double width) {
   Canvas canvas(width, chart.title, chart.description);
+  std::vector<LegendEntry> legend;  // first, so that looks are in its order
+  for (const auto& [words, name] : chart.series)
+    legend.push_back({words + " " + name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(looks.of(name)))});
   double left = text_width(chart.row_name) + 10;
   for (const std::string& row : chart.rows) left = std::max(left, text_width(row) + 10);
   const auto columns = static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));
@@ -36,22 +39,19 @@ std::string draw(const CellChart& chart, double width) {
     for (std::size_t c = 0; c < chart.cells.at(r).size(); ++c) {
       const Cell& cell = chart.cells[r][c];
       const double x = left + static_cast<double>(c) * cell_width;
-      const std::string look = cell.look >= 0 ? fill_look(static_cast<std::size_t>(cell.look)) : heat_look(cell.strength);
+      const std::string look = cell.series.empty() ? heat_look(cell.strength) : fill_look(looks.of(cell.series));
       canvas.add(
           fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}</title></rect>\n",
                       look, x + 1, y + 1, cell_width - 2, cell_height - 2, escape_xml(cell.about)));
       if (cell.words.empty() || text_width(cell.words) > cell_width - 4) continue;
-      if (cell.look >= 0)  // the cell is hatched, so the text gets a plain background
+      if (!cell.series.empty())  // the cell is hatched, so the text gets a plain background
         canvas.add(fmt::format("<rect class=\"plate\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\"/>\n",
                                x + cell_width / 2 - text_width(cell.words) / 2 - 3, y + 5, text_width(cell.words) + 6));
-      canvas.text(x + cell_width / 2, y + 17, cell.words, cell.look < 0 && cell.strength > strong ? "on_strong" : "",
+      canvas.text(x + cell_width / 2, y + 17, cell.words, cell.series.empty() && cell.strength > strong ? "on_strong" : "",
                   "middle");
     }
   }
   const double bottom = top + cell_height * static_cast<double>(chart.rows.size());
-  std::vector<LegendEntry> legend;
-  for (std::size_t s = 0; s < chart.series.size(); ++s)
-    legend.push_back({chart.series[s], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(s))});
   for (const auto& [strength, name] : chart.scale)
     legend.push_back({name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", heat_look(strength))});
   return canvas.finish(canvas.legend(0, bottom + 12, legend) + 6);

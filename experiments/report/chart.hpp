@@ -1,7 +1,9 @@
 // The chart kinds of the report. Each turns plain data into SVG.
 //
-//   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines lie behind them
-//   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end
+//   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines lie behind them.
+//               Dots with their names beside them, such as runs by memory and speed
+//   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end. Bars without length are
+//               left out
 //   CellChart   a table of colored cells: the color shows an amount, or one of several series
 //
 // A chart can be drawn at any width, with letters of the same size. The page draws each chart twice and shows the drawing
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "experiments/report/canvas.hpp"
+#include "experiments/report/looks.hpp"
 #include "experiments/report/scale.hpp"
 
 namespace chorale::report {
@@ -34,20 +37,26 @@ struct Axis {
 struct Point {
   double x = 0, y = 0;
   double low = absent, high = absent;  // the ends of an interval; NaN: none
+  std::string name = {};               // of a dot
 };
 
+//   series   in the look of its series, with marks          limit, model   dashed, without marks
+//   hollow   a second measure of a series: hollow marks     other          thin, gray, not in the legend
+//   dots     no line: each point has a name of its own
 struct Line {
-  enum class Kind { series, limit, other };  // limit: dashed, without marks; other: thin, gray, not in the legend
+  enum class Kind { series, hollow, dots, limit, model, other };
   std::string name;
   std::vector<Point> points;
-  std::size_t look = 0;  // the number of the line's color, dashes and mark: see canvas.hpp
   Kind kind = Kind::series;
+  std::string series = {};  // the series whose look it has; "": its name
 };
 
 struct LineChart {
   std::string title, description;
   Axis x, y;
   std::vector<Line> lines;
+  std::string hollow = {};  // what hollow marks mean, for the legend
+  std::string note = {};    // a few words above the plot, on the right
 };
 
 struct Bar {
@@ -66,7 +75,7 @@ struct BarChart {
 
 struct Cell {
   std::string words, about;  // the text in the cell, and its tooltip
-  int look = -1;             // the index of the cell's series; −1: the cell shows an amount
+  std::string series = {};   // whose look the cell has; "": the cell shows an amount
   double strength = 0;       // the amount, from 0 to 1
 };
 
@@ -75,24 +84,25 @@ struct CellChart {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::string> series;                         // the names of the series, by Cell::look
+  std::vector<std::pair<std::string, std::string>> series;  // for the legend: their words in the cells, and their names
   std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
 };
 
-std::string draw(const LineChart& chart, double width = half_width);
-std::string draw(const BarChart& chart, double width = half_width);
-std::string draw(const CellChart& chart, double width = half_width);
+// The parts of bars are no series of the page: they have the looks 0, 1 and so on in every chart.
+std::string draw(const LineChart& chart, Looks& looks, double width = half_width);
+std::string draw(const BarChart& chart, Looks& looks, double width = half_width);
+std::string draw(const CellChart& chart, Looks& looks, double width = half_width);
 
 // A picture of the page: its caption, and SVG of any width.
 struct Drawing {
   std::string caption;
-  std::function<std::string(double width)> at;
+  std::function<std::string(Looks& looks, double width)> at;
 };
 
 template <class Chart>
 Drawing drawing_of(Chart chart) {
   std::string caption = chart.title;
-  return {std::move(caption), [chart = std::move(chart)](double width) { return draw(chart, width); }};
+  return {std::move(caption), [chart = std::move(chart)](Looks& looks, double width) { return draw(chart, looks, width); }};
 }
 
 // Selects at most `most` points (but no fewer than four) that keep the shape of the curve: the first, the last, and the

@@ -21,8 +21,9 @@ Scale scale_of(const Axis& axis, const std::vector<double>& values) {
 
 class Plot {
  public:
-  Plot(const LineChart& chart, double width)
+  Plot(const LineChart& chart, Looks& looks, double width)
       : chart_(chart),
+        looks_(looks),
         right_(width - 10),
         canvas_(width, chart.title, chart.description),
         x_(scale_of(chart.x, values([](const Point& point) { return std::vector{point.x}; }))),
@@ -33,11 +34,14 @@ class Plot {
   std::string draw() {
     axes();
     std::vector<LegendEntry> legend;
-    for (const Line::Kind kind : {Line::Kind::other, Line::Kind::limit, Line::Kind::series})
+    for (const Line& line : chart_.lines)
+      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // first: looks are in this order
+    if (!chart_.hollow.empty()) legend.push_back({chart_.hollow, "<circle class=\"hollow\" cx=\"12\" cy=\"6\" r=\"3.4\"/>"});
+    using enum Line::Kind;
+    for (const Line::Kind kind : {other, limit, model, series, hollow})
       for (const Line& line : chart_.lines)
         if (line.kind == kind) draw(line);
-    for (const Line& line : chart_.lines)
-      if (line.kind != Line::Kind::other && !line.points.empty()) legend.push_back({line.name, sample(line)});
+    draw_dots();
     const double end = canvas_.legend(0, bottom + 52, legend);
     return canvas_.finish(end + 4);
   }
@@ -77,30 +81,50 @@ class Plot {
       free = middle + half + 8;
     }
     canvas_.text(0, top - 8, chart_.y.name, "quiet");
+    if (!chart_.note.empty())
+      canvas_.text(right_, top - 8, fitted(chart_.note, right_ - text_width(chart_.y.name) - 16), "quiet", "end");
     canvas_.line(left_, bottom, right_, bottom, "axis");
     canvas_.text((left_ + right_) / 2, bottom + 38, chart_.x.name, "quiet", "middle");
   }
 
-  std::string sample(const Line& line) const {
-    return fmt::format("<path {} d=\"M0 6 H24\"/>{}", look_of(line),
-                       line.kind == Line::Kind::series ? mark(line.look, 12, 6) : "");
+  static bool in_legend(const Line& line) {
+    return line.kind == Line::Kind::series || line.kind == Line::Kind::limit || line.kind == Line::Kind::model;
+  }
+  bool drawable(const Line& line) const {
+    return std::ranges::any_of(line.points, [&](const Point& point) { return holds(point); });
   }
 
-  static std::string look_of(const Line& line) {
-    if (line.kind == Line::Kind::series) return line_look(line.look);
-    if (line.kind == Line::Kind::other) return "class=\"other\"";
-    return fmt::format("class=\"limit\" stroke-dasharray=\"{}\"", line.look == 0 ? "2 3" : "10 3 2 3");
+  std::size_t number_of(const Line& line) const { return looks_.of(line.series.empty() ? line.name : line.series); }
+
+  std::string sample(const Line& line) const {
+    return fmt::format("<path {} d=\"M0 6 H24\"/>{}", look_of(line),
+                       line.kind == Line::Kind::series ? mark(number_of(line), 12, 6) : "");
+  }
+
+  std::string look_of(const Line& line) const {
+    switch (line.kind) {
+      case Line::Kind::series: return line_look(number_of(line));
+      case Line::Kind::hollow: return fmt::format("class=\"thin {}\" stroke-dasharray=\"3 3\"", color_of(number_of(line)));
+      case Line::Kind::limit: return "class=\"limit\" stroke-dasharray=\"2 3\"";
+      case Line::Kind::model: return "class=\"limit\" stroke-dasharray=\"10 3 2 3\"";
+      default: return "class=\"other\"";
+    }
   }
 
   bool holds(const Point& point) const { return x_.holds(point.x) && y_.holds(point.y); }
 
   // "ring, 4 KiB: 12.3 µs (11.9 µs to 12.8 µs)"
-  std::string words_for(const Line& line, const Point& point) const {
+  std::string words_for(const std::string& name, const Point& point) const {
     const auto y = [&](double value) { return quantity(value, chart_.y.unit, digits); };
-    std::string words = fmt::format("{}, {} {}: {}", line.name, chart_.x.name, quantity(point.x, chart_.x.unit), y(point.y));
+    std::string words = fmt::format("{}, {} {}: {}", name, chart_.x.name, quantity(point.x, chart_.x.unit), y(point.y));
     if (std::isfinite(point.low) && std::isfinite(point.high) && point.low < point.high)
       words += fmt::format(" ({} to {})", y(point.low), y(point.high));
     return words;
+  }
+
+  void interval(const Point& point, const std::string& color) {
+    canvas_.add(fmt::format("<path class=\"interval {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", color, across(point.x),
+                            down(point.low), down(point.high)));
   }
 
   void draw(const Line& line) {
@@ -120,23 +144,59 @@ class Plot {
       const double x = across(point.x), y = down(point.y);
       path += fmt::format("{}{:.1f} {:.1f}", pen_up ? "M" : "L", x, y);
       pen_up = false;
-      if (line.kind != Line::Kind::series) continue;
-      if (y_.holds(point.low) && y_.holds(point.high))
-        canvas_.add(fmt::format("<path class=\"interval s{}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", line.look % series_looks, x,
-                                down(point.low), down(point.high)));
-      if (drawn++ % stride == (line.look * 3) % stride || shown == 1) marks += mark(line.look, x, y);
+      const bool hollow = line.kind == Line::Kind::hollow;
+      if (line.kind != Line::Kind::series && !hollow) continue;
+      const std::size_t look = number_of(line);
+      if (y_.holds(point.low) && y_.holds(point.high)) interval(point, color_of(look));
+      if (drawn++ % stride == (look * 3) % stride || shown == 1) marks += mark(look, x, y, hollow);
     }
     if (path.empty()) return;
     canvas_.add(
         fmt::format("<path {} d=\"{}\"><title>{}</title></path>{}\n", look_of(line), path, escape_xml(line.name), marks));
     if (line.kind == Line::Kind::other) return;  // many: their names are enough
     for (const Point& point : thinned(line.points, places_of(units_per_hover)))
-      if (holds(point)) canvas_.hover(across(point.x), down(point.y), words_for(line, point));
+      if (holds(point)) canvas_.hover(across(point.x), down(point.y), words_for(line.name, point));
+  }
+
+  struct Box {
+    double left, top, right, bottom;
+    bool meets(const Box& other) const {
+      return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+    }
+  };
+
+  // A dot gets its name where there is room: on its right, on its left, above or below. A name without room is left out. The
+  // first dots choose first.
+  void draw_dots() {
+    std::vector<const Point*> dots;
+    std::vector<Box> taken;
+    for (const Line& line : chart_.lines)
+      for (const Point& point : line.points)
+        if (line.kind == Line::Kind::dots && holds(point)) {
+          const double x = across(point.x), y = down(point.y);
+          dots.push_back(&point), taken.push_back({x - 4, y - 4, x + 4, y + 4});
+        }
+    for (const Point* dot : dots) {
+      const double x = across(dot->x), y = down(dot->y), wide = text_width(dot->name);
+      if (y_.holds(dot->low) && y_.holds(dot->high)) interval(*dot, "quiet");
+      canvas_.add(fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.2\"/>\n", x, y));
+      canvas_.hover(x, y, words_for(dot->name, *dot));
+      for (const Box& box :
+           {Box{x + 7, y - 8, x + 7 + wide, y + 6}, Box{x - 7 - wide, y - 8, x - 7, y + 6},
+            Box{x - wide / 2, y - 21, x + wide / 2, y - 7}, Box{x - wide / 2, y + 7, x + wide / 2, y + 21}}) {
+        const bool inside = box.left >= left_ && box.right <= canvas_.width() && box.top >= top - 6 && box.bottom <= bottom;
+        if (!inside || std::ranges::any_of(taken, [&](const Box& other) { return box.meets(other); })) continue;
+        canvas_.text(box.left, box.top + 12, dot->name, "beside");
+        taken.push_back(box);
+        break;
+      }
+    }
   }
 
   static constexpr int digits = 5;  // of a value that the pointer rests on
 
   const LineChart& chart_;
+  Looks& looks_;
   const double right_;
   Canvas canvas_;
   Scale x_, y_;
@@ -164,6 +224,6 @@ std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   return kept;
 }
 
-std::string draw(const LineChart& chart, double width) { return Plot(chart, width).draw(); }
+std::string draw(const LineChart& chart, Looks& looks, double width) { return Plot(chart, looks, width).draw(); }
 
 }  // namespace chorale::report

@@ -14,12 +14,8 @@ namespace chorale::report {
 namespace {
 
 constexpr const char* style = R"css(
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --quiet: #5c6878; --grid: #e2e6ec; --axis: #9aa4b1;
-  --panel: #f5f7fa; --link: #0062a3 }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #12161c; --ink: #e6eaf0; --quiet: #9aa6b5; --grid: #2a323d; --axis: #5b6675;
-    --panel: #1a2029; --link: #6db3ee }
-}
+:root { color-scheme: light dark; --link: #0062a3; --shadow: rgb(28 36 48 / .35) }
+@media (prefers-color-scheme: dark) { :root { --link: #6db3ee; --shadow: rgb(255 255 255 / .3) } }
 * { box-sizing: border-box }
 html { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; -webkit-text-size-adjust: 100% }
 body { max-width: 80rem; margin: 0 auto; padding: 1.5rem 1rem 3rem }
@@ -33,32 +29,25 @@ section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
 .charts { display: grid; grid-template-columns: 1fr 1fr; gap: 1.25rem 2rem; align-items: start; margin: .75rem 0 }
 figure { margin: 0; min-width: 0 } .whole { grid-column: 1 / -1 }
 figcaption { font-weight: 600; margin-bottom: .25rem; overflow-wrap: anywhere }
+.save { float: right; margin-left: 1rem; color: var(--link); font-weight: 400; font-size: .8rem; line-height: 1.9 }
 .chart, .pipeline { display: block; width: 100%; height: auto }
-.chart { font: 12px system-ui, sans-serif }
 .narrow { display: none }
 @media (max-width: 68rem) {
   .charts { grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)) } .whole { grid-column: auto }
   .roomy { display: none } .narrow { display: block }
 }
 .patterns { position: absolute }
-.chart text { fill: var(--ink) } .chart .quiet { fill: var(--quiet) }
-.chart .on_strong { fill: var(--paper) }
-.grid { stroke: var(--grid) } .axis { stroke: var(--axis) }
-.line { stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round }
-.other { stroke: var(--axis); stroke-width: .8; fill: none }
-.limit { stroke: var(--ink); stroke-width: 1.4; fill: none }
-.mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 }
-.interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
-.bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
-.whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }
-.ground { fill: currentColor }
-.hover { fill: transparent; stroke: none } .hover:hover { fill: var(--ink); fill-opacity: .2 }
-.bar:hover, .heat:hover { stroke: var(--ink); stroke-width: 1.5 }
-.over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
-.over path { fill: none }
-.heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
 details { margin: .5rem 0 } summary { cursor: pointer; color: var(--link) }
-.table { overflow-x: auto; max-height: 32rem }
+/* A table that goes on to the right or below has a shadow there, and a scroll bar that stays. The covers hide the shadows at
+   the ends: they scroll with the table, the shadows do not. */
+.table { overflow: auto; max-height: 32rem; scrollbar-width: thin; scrollbar-color: var(--axis) transparent;
+  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 3rem 100% local,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% local,
+    linear-gradient(to right, var(--shadow), transparent) left / .9rem 100% scroll,
+    linear-gradient(to left, var(--shadow), transparent) right / .9rem 100% scroll;
+  background-repeat: no-repeat }
+.table::-webkit-scrollbar { height: 8px; width: 8px }
+.table::-webkit-scrollbar-thumb { background: var(--axis); border-radius: 4px }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .2rem .75rem .2rem 0; border-bottom: 1px solid var(--grid); white-space: nowrap }
 th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background: var(--paper) }
@@ -66,7 +55,7 @@ th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background
 @media print {
   html { font-size: 11pt } body { max-width: none; padding: 0 }
   section { break-inside: auto } figure, tr, h2 { break-inside: avoid } h2 { break-after: avoid }
-  .table { overflow: visible; max-height: none }
+  .table { overflow: visible; max-height: none; background: none } .save { display: none }
   .charts { grid-template-columns: 1fr 1fr }
 }
 )css";
@@ -75,8 +64,13 @@ std::string paragraph(const std::string& text, const std::string& kind = "") {
   return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : " class=\"" + kind + "\"", escape_xml(text));
 }
 
+// Keys can scroll it, too.
+std::string scrolled(const std::string& table) {
+  return fmt::format("<div class=\"table\" tabindex=\"0\">{}</div>\n", table);
+}
+
 std::string folded(const std::string& what, const std::string& html) {
-  return fmt::format("<details><summary>{}</summary>\n<div class=\"table\">{}</div></details>\n", escape_xml(what), html);
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", escape_xml(what), scrolled(html));
 }
 
 std::string attribute(const RecordSet& records, const std::string& name) {
@@ -154,24 +148,40 @@ std::string for_windows(std::string svg, const std::string& kind) {
   return svg.insert(svg.find(start) + start.size(), kind + " ");
 }
 
-// A drawing takes half of a wide page. If it is alone in its row, it takes the whole.
-std::string figure_of(const Drawing& drawing, bool alone) {
-  return fmt::format("<figure{}><figcaption>{}</figcaption>\n{}{}</figure>\n", alone ? " class=\"whole\"" : "",
-                     escape_xml(drawing.caption), for_windows(drawing.at(alone ? whole_width : half_width), "roomy"),
-                     for_windows(drawing.at(narrow_width), "narrow"));
+// A drawing takes half of a wide page. If it is alone in its row, it takes the whole. The first of an odd number is often an
+// overview.
+bool is_alone(const Figure& figure, std::size_t chart) {
+  return figure.wide || (chart == 0 && figure.charts.size() % 2 == 1);
 }
 
-std::string section_of(const FigureRow& row, const Figure& figure, const std::string& finding) {
+// The picture as a link that needs no network and no script.
+std::string link_to(const std::string& svg) {
+  std::string link = "data:image/svg+xml;charset=utf-8,";
+  for (const char c : svg)
+    if (std::string_view("%#<>&':\n").find(c) == std::string_view::npos)
+      link += c;
+    else
+      link += fmt::format("%{:02X}", c);
+  return link;
+}
+
+std::string figure_of(const Drawing& drawing, const std::string& file, bool alone, Looks& looks) {
+  const std::string roomy = drawing.at(looks, alone ? whole_width : half_width);
+  return fmt::format(
+      "<figure{}><figcaption><a class=\"save\" download=\"{}\" href='{}'>save SVG</a>{}</figcaption>\n{}{}</figure>\n",
+      alone ? " class=\"whole\"" : "", file, link_to(as_file(roomy)), escape_xml(drawing.caption),
+      for_windows(roomy, "roomy"), for_windows(drawing.at(looks, narrow_width), "narrow"));
+}
+
+std::string section_of(const FigureRow& row, const Figure& figure, const std::string& finding, Looks& looks) {
   std::string html = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title),
                                  finding.empty() ? "" : paragraph(finding));
   const std::string numbers = figure.numbers.html();
-  if (figure.numbers_first) html += "<div class=\"table\">" + numbers + "</div>\n";
-  html += "<div class=\"charts\">\n";
-  for (std::size_t i = 0; i < figure.charts.size(); ++i) {
-    const bool first_of_odd = i == 0 && figure.charts.size() % 2 == 1;  // often an overview
-    html += figure_of(figure.charts[i], figure.wide || first_of_odd);
-  }
-  html += "</div>\n";
+  if (figure.numbers_first) html += scrolled(numbers);
+  if (!figure.charts.empty()) html += "<div class=\"charts\">\n";
+  for (std::size_t i = 0; i < figure.charts.size(); ++i)
+    html += figure_of(figure.charts[i], fmt::format("{}-{}.svg", row.name, i + 1), is_alone(figure, i), looks);
+  if (!figure.charts.empty()) html += "</div>\n";
   if (!figure.numbers_first)
     html +=
         folded(fmt::format("The numbers ({} row{})", figure.numbers.rows(), figure.numbers.rows() == 1 ? "" : "s"), numbers);
@@ -196,10 +206,11 @@ std::string settings_of(const RecordSet& records) {
 std::string page_of(const RecordSet& records) {
   std::string sections, shows;
   std::vector<std::string> left_out;
+  Looks looks;
   for (const FigureRow& row : all_figures()) {
     const std::optional<Figure> figure = row.make(records);
     if (figure) {
-      sections += section_of(row, *figure, shows.empty() ? "" : figure->finding);
+      sections += section_of(row, *figure, shows.empty() ? "" : figure->finding, looks);
       if (shows.empty()) shows = figure->finding;  // shown at the top of the page, not in the figure's section
     } else {
       left_out.push_back(fmt::format("{} (needs {})", row.name, row.wants));
@@ -211,12 +222,23 @@ std::string page_of(const RecordSet& records) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}<main>\n",
-      escape_xml(title), style, palette(), patterns());
+      escape_xml(title), style, chart_styles(), patterns());
   html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), paragraph(facts_of(records), "facts"),
                       paragraph(shows, "shows"), unfinished(records));
   html += sections + settings_of(records);
   if (!left_out.empty()) html += paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
   return html + "</main>\n</body>\n</html>\n";
+}
+
+std::vector<FigureFile> figure_files_of(const RecordSet& records) {
+  std::vector<FigureFile> pictures;
+  Looks looks;
+  for (const FigureRow& row : all_figures())
+    if (const std::optional<Figure> figure = row.make(records))
+      for (std::size_t i = 0; i < figure->charts.size(); ++i)
+        pictures.push_back({fmt::format("{}-{}.svg", row.name, i + 1),
+                            as_file(figure->charts[i].at(looks, figure->wide ? whole_width : half_width))});
+  return pictures;
 }
 
 }  // namespace chorale::report

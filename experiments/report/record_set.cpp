@@ -45,8 +45,7 @@ std::string layout_of(const Run& run) {
   try {
     for (const auto& [key, text] : run.settings)
       if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
-    const Group root(run.source->reader.variables(run.prefix.empty() ? "/" : run.prefix), by_rule);
-    const auto recorded = root.words("layout");  // with the order of axes that the run chose; older records lack it
+    const auto recorded = run.root().words("layout");  // with the order of axes that the run chose; older records lack it
     const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
@@ -221,6 +220,11 @@ bool Run::has(const std::string& group) const {
 
 Group Run::group(const std::string& name) const {
   return has(name) ? Group(source->reader.variables(prefix + "/" + name), source->warm_up) : Group();
+}
+
+Group Run::root() const {
+  const std::string path = prefix.empty() ? "/" : prefix;
+  return std::ranges::count(source->groups, path) ? Group(source->reader.variables(path), by_rule) : Group();
 }
 
 std::int64_t Run::ranks() const {

@@ -60,6 +60,7 @@ struct Run {
 
   bool has(const std::string& group) const;
   Group group(const std::string& name) const;                      // "train"
+  Group root() const;                                              // the run's own variables, such as its layout
   std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
   std::int64_t ranks() const;
   // In virtual time, on a machine that was not there: the same input always gives the same numbers.
@@ -70,6 +71,7 @@ struct Run {
 struct RecordSet {
   std::vector<std::string> files;
   std::vector<std::string> questions;  // the questions of the suites, which serve as titles
+  std::string metric;                  // what the runs are judged by (ranking.hpp); "": by their speed
   std::vector<Run> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.

@@ -33,6 +33,8 @@ std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std:
 
 double held_out_loss(const Run& run) { return last_of(run.group("eval").numbers("loss")); }
 
+double loss_floor(const Run& run) { return last_of(run.root().numbers("loss_floor")); }
+
 MemoryUse memory_of(const Run& run) {
   const Group group = run.group("memory");
   MemoryUse use{.categories = group.words("category")};

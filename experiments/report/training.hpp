@@ -6,6 +6,7 @@
 namespace chorale::report {
 
 double held_out_loss(const Run& run);                        // loss of the last evaluation, nats per token
+double loss_floor(const Run& run);                           // entropy of the synthetic language, nats per token
 double largest_peak(const Run& run);                         // the most bytes that any rank held at once
 const Run& fullest_of(const std::vector<const Run*>& runs);  // of repetitions, the one with the largest peak
 double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations

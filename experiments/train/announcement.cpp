@@ -30,7 +30,10 @@ void announce(RunRecord& run, const Team& team, Training& training, const Datase
       "activations of a micro-batch in {} of {} layers{}: {} (published formula, 16 bit, attention scores stored: {})",
       layers, s.layers, shards > 1 ? fmt::format(", on one of {} tensor ranks", shards) : "",
       human_bytes(training.declared_activation_bytes()), human_bytes(static_cast<std::int64_t>(published)));
-  if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
+  if (data.floor() <= 0) return;
+  run.recorder->numbers("/", "loss_floor", {}, std::vector{data.floor()}, "1",
+                        "the loss cannot fall below it, nats per token");
+  run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
 }
 
 }  // namespace chorale::train

@@ -35,7 +35,7 @@ words = {
     "train --offload-folder": [*small, "--place", "optimizer=file"],
     "train --tokenizer": [*small, "--vocab-size", "256", "--data", "tokens.bin"],
     "explain @": ["@"], "report @": ["@"], "report --check": ["run/run.h5"],
-    "report --tensorboard": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
+    "report --svg": ["run/run.h5"], "report --tensorboard": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
 }
 in_folders = {"data --out", "show --svg"}  # their folders must exist; other commands make them
 unread = {"plan --offload-folder"}  # options whose path the command ignores

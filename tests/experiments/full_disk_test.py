@@ -27,6 +27,7 @@ writers = [
     (["plan", *small[:4], "--dtype", "bf16", "--machine", "selene", "--timeline", "there/new.svg"], "new.svg"),
     (["report", "made/latest/run.h5", "there/new.html", "--html"], "new.html"),
     (["report", "made/latest/run.h5", "--tensorboard", "there/board"], ""),
+    (["report", "made/latest/run.h5", "--svg", "there/figures"], ""),
     (["bench", "all_reduce", "--backend", "threads", "-e", "4K", "--repetitions", "20", "--out", "there/new.h5"], ""),
     (["export", "--load", "made/latest", "--out", "there/model"], ""),
     (["train", *small, "--run-dir", "there"], ""),

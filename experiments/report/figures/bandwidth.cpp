@@ -62,7 +62,7 @@ LineChart chart_of(const std::string& question, const std::vector<Series>& all, 
     return bandwidth && seconds > 0 ? row.bytes / seconds : seconds;
   };
   for (std::size_t s = 0; s < all.size(); ++s) {
-    Line line{all[s].name, {}, s, s < most_named ? Line::Kind::series : Line::Kind::other};
+    Line line{all[s].name, {}, s < most_named ? Line::Kind::series : Line::Kind::other};
     for (const BenchRow* row : all[s].rows) {
       const double low = value(*row, row->ci_low), high = value(*row, row->ci_high);
       line.points.push_back({row->bytes, value(*row, row->median), std::min(low, high), std::max(low, high)});
@@ -74,14 +74,14 @@ LineChart chart_of(const std::string& question, const std::vector<Series>& all, 
     for (const Point& point : line.points) sizes.insert(point.x);
   chart.x.marks.assign(sizes.begin(), sizes.end());
   const Series& best = all.front();
-  Line model{"cost model of " + best.name, {}, 1, Line::Kind::limit};
+  Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
   std::map<double, double> fastest;  // by vector size: the shortest time that memory allows any series, in seconds
   for (const Series& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)
         fastest[row->bytes] = std::min(fastest.emplace(row->bytes, row->ceiling).first->second, row->ceiling);
-  Line ceiling{"memory ceiling", {}, 0, Line::Kind::limit};
+  Line ceiling{"memory ceiling", {}, Line::Kind::limit};
   for (const auto& [bytes, seconds] : fastest) ceiling.points.push_back({bytes, bandwidth ? bytes / seconds : seconds});
   for (Line* limit : {&model, &ceiling}) {
     std::erase_if(limit->points, [](const Point& point) { return !(point.y > 0); });

@@ -7,6 +7,7 @@
 
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/ranking.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
@@ -37,14 +38,14 @@ std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   return kinds;
 }
 
-// As many as there are looks: those that take the most time, and "other" for the rest.
+// As many as there are colors: those that take the most time, and "other" for the rest.
 std::vector<std::string> shown_of(const std::vector<Spending>& all, std::vector<std::string> kinds) {
-  if (kinds.size() <= series_looks) return kinds;
+  if (kinds.size() <= series_colors) return kinds;
   std::map<std::string, double> seconds;
   for (const Spending& s : all)
     for (const auto& parts : s.seconds)
       for (std::size_t k = 0; k < s.kinds.size(); ++k) seconds[s.kinds[k]] += parts[k];
-  while (kinds.size() >= series_looks)
+  while (kinds.size() >= series_colors)
     kinds.erase(std::ranges::min_element(kinds, {}, [&](const std::string& kind) { return seconds[kind]; }));
   kinds.emplace_back("other");
   return kinds;
@@ -79,7 +80,7 @@ std::string greatest(const std::vector<double>& parts, const std::vector<std::st
 
 std::optional<Figure> cost(const RecordSet& records) {
   std::vector<Spending> all;
-  for (const auto& same : records.labelled("simulated"))
+  for (const auto& same : ranked(records, "simulated"))
     if (Spending s = spending_of(*same.front()); !s.seconds.empty() && s.ranks.size() == s.seconds.size())
       all.push_back(std::move(s));
   const std::vector<std::string> kinds = shown_of(all, kinds_of(all));

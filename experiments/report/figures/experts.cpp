@@ -50,7 +50,7 @@ CellChart chart_of(const Loads& loads, double most) {
       if (block == 0) chart.columns.push_back(fmt::format("{}", expert));
       const double load = loads.of_block[block][expert];
       chart.cells.back().push_back({fmt::format("{:.2f}", load),
-                                    fmt::format("block {}, expert {}: {}", loads.blocks.at(block), expert, times(load)), -1,
+                                    fmt::format("block {}, expert {}: {}", loads.blocks.at(block), expert, times(load)), "",
                                     load / most});
     }
   }

@@ -1,58 +1,21 @@
-// Loss curves in one chart, one per label. Beside it, how far each curve is from a reference: the run on one rank, or else
-// the first run. Often all layouts have the same bits. Curves that are equal are drawn once, and the legend says
-// "identical".
-//
-//   repetitions   the curve is their median at each step, with their range; they are identical only if all of them are
+// Loss curves by step, by tokens and by time, one per label, with the held-out loss and the entropy of the synthetic
+// language, which no model can beat. Beside them, how far each curve is from a reference: the run on one rank, or else the
+// first run.
+// Often all layouts have the same bits.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "experiments/report/blocks.hpp"
+#include "experiments/report/figures/curve.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
 namespace {
-
-constexpr std::size_t most_named = series_looks;
-
-struct Curve {
-  std::vector<const Run*> runs;  // repetitions
-  std::vector<Point> points;
-  const Run& run() const { return *runs.front(); }
-};
-
-// The median of the repetitions at each step, and their range. A point without finite loss stays in the curve as a gap.
-Curve curve_of(const std::vector<const Run*>& runs) {
-  std::map<double, std::vector<double>> by_step;
-  for (const Run* run : runs) {
-    const Group train = run->group("train");
-    const std::vector<double> steps = train.numbers("step"), loss = train.numbers("loss");
-    for (std::size_t i = 0; i < std::min(steps.size(), loss.size()); ++i) by_step[steps[i]].push_back(loss[i]);
-  }
-  Curve curve{runs, {}};
-  for (const auto& [step, losses] : by_step) {
-    if (std::ranges::any_of(losses, [](double loss) { return !std::isfinite(loss); })) {
-      curve.points.push_back({step, losses.front()});
-      continue;
-    }
-    const auto [low, high] = std::ranges::minmax_element(losses);
-    curve.points.push_back({step, summarize(losses).median, *low, *high});
-  }
-  return curve;
-}
-
-bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-// Whether all repetitions of both have the same losses, bit for bit.
-bool identical(const Curve& a, const Curve& b) {
-  const auto same = [](const Point& p, const Point& q) {
-    return p.x == q.x && equal(p.low, q.low) && equal(p.high, q.high) && equal(p.y, q.y) && equal(p.low, p.high);
-  };
-  return std::ranges::equal(a.points, b.points, same);
-}
 
 // Whether two runs should have the same losses although their layouts differ.
 bool same_experiment(const Run& a, const Run& b) {
@@ -73,31 +36,60 @@ std::vector<Point> difference(const Curve& curve, const Curve& reference) {
   return points;
 }
 
-double largest(const std::vector<Point>& differences) {
-  double most = absent;
-  for (const Point& point : differences)
-    for (const double value : {point.y, point.low, point.high}) most = std::fmax(most, std::abs(value));
-  return most;
+// The greatest difference of a curve from the reference at any step. Of repetitions, the furthest counts.
+struct Greatest {
+  double value = absent, step = 0;
+  std::string run;
+};
+
+Greatest greatest_of(const std::vector<Curve>& differences) {
+  Greatest greatest;
+  for (const Curve& curve : differences)
+    for (const Point& point : curve.points)
+      for (const double value : {point.y, point.low, point.high})
+        if (std::isfinite(value) && !(std::abs(value) <= greatest.value))
+          greatest = {std::abs(value), point.x, curve.run().label};
+  return greatest;
 }
 
-Line line_of(const std::string& name, std::vector<Point> points, std::size_t number) {
-  return {name, std::move(points), number, number < most_named ? Line::Kind::series : Line::Kind::other};
-}
-
-// One line for each group of identical curves, with all their names.
-LineChart chart_of(const std::vector<Curve>& curves) {
-  LineChart chart{
-      "Loss", "Loss by step, one line per label: the median of its runs.", {.name = "step"}, {.name = "loss"}, {}};
-  std::vector<const Curve*> drawn;
-  for (std::size_t c = 0; c < curves.size(); ++c) {
-    const auto same = std::ranges::find_if(drawn, [&](const Curve* other) { return identical(*other, curves[c]); });
-    if (same == drawn.end()) {
-      drawn.push_back(&curves[c]), chart.lines.push_back(line_of(curves[c].run().label, curves[c].points, c));
-    } else {
-      std::string& name = chart.lines[static_cast<std::size_t>(same - drawn.begin())].name;
-      name += (name.find(", identical: ") == std::string::npos ? ", identical: " : ", ") + curves[c].run().label;
-    }
+// The floors of the curves, each once. A floor far below the losses would press them flat: then it is a note, not a line.
+void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
+  std::set<double> floors;
+  for (const Curve& curve : curves)
+    if (const double floor = loss_floor(curve.run()); std::isfinite(floor)) floors.insert(floor);
+  double low = absent, high = absent, begin = absent, end = absent;
+  for (const Line& line : chart.lines)
+    for (const Point& point : line.points)
+      if (std::isfinite(point.y))
+        low = std::fmin(low, point.y), high = std::fmax(high, point.y), begin = std::fmin(begin, point.x),
+        end = std::fmax(end, point.x);
+  for (const double floor : floors) {
+    const std::string words = quantity(floor, Unit::plain, 5);
+    if (low - floor > 2 * (high - low))
+      chart.note = "entropy floor: " + words + ", below this plot";
+    else if (std::isfinite(low))
+      chart.lines.push_back({"entropy floor: " + words, {{begin, floor}, {end, floor}}, Line::Kind::limit});
   }
+}
+
+LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, Along along) {
+  const Axis axis = axis_of(along);
+  LineChart chart{along == Along::steps ? "Loss" : "Loss by " + axis.name,
+                  fmt::format("Loss by {}, one line per label: the median of its runs.", axis.name),
+                  axis,
+                  {.name = "loss"},
+                  {}};
+  chart.lines = lines_of(along == Along::steps ? curves : curves_of(records, "loss", along));
+  std::vector<Curve> held_out;
+  for (const Curve& curve : curves) held_out.push_back(curve_of(curve.runs, "loss", along, "eval"));
+  for (Line& line : lines_of(held_out)) {
+    const auto named = [&](const Line& other) { return other.series == line.series && other.kind == Line::Kind::series; };
+    if (line.points.empty() || std::ranges::none_of(chart.lines, named)) continue;
+    line.name = "held-out loss of " + line.name, line.kind = Line::Kind::hollow;
+    chart.lines.push_back(std::move(line));
+    chart.hollow = "held-out loss";
+  }
+  add_floors(chart, curves);
   return chart;
 }
 
@@ -111,17 +103,14 @@ std::string ends_of(const std::vector<Curve>& curves) {
     return fmt::format("The loss goes from {:.4g} to {:.4g} in {} steps", low->points.front().y, low->points.back().y,
                        low->points.size());
   if (lowest == highest) return fmt::format("All curves end at a loss of {}", lowest);
-  return fmt::format("The last losses lie between {} ({}) and {} ({})", lowest, low->run().label, highest,
+  return fmt::format("The losses of the last step lie between {} ({}) and {} ({})", lowest, low->run().label, highest,
                      high->run().label);
 }
 
 }  // namespace
 
 std::optional<Figure> loss(const RecordSet& records) {
-  std::vector<Curve> curves;
-  for (const auto& same : records.labelled("train"))
-    if (Curve curve = curve_of(same); !same.front()->simulated() && !curve.points.empty())
-      curves.push_back(std::move(curve));
+  std::vector<Curve> curves = curves_of(records, "loss");
   if (curves.empty()) return {};
   const auto one_rank =
       std::find_if(curves.begin(), curves.end(), [](const Curve& curve) { return curve.run().ranks() == 1; });
@@ -129,44 +118,59 @@ std::optional<Figure> loss(const RecordSet& records) {
   const Curve& reference = curves.front();
   const std::string name = reference.run().label;
 
-  Figure figure{.numbers = TextTable({"run", "runs", "steps", "first loss", "last loss", "held-out loss",
-                                      "largest difference from " + name})};
-  LineChart apart{"Difference from " + name,
-                  "Loss minus the reference's by step, one line per label that differs; logarithmic on both sides of zero.",
-                  {.name = "step"},
-                  {.name = "difference", .spacing = Scale::Spacing::symmetric},
-                  {}};
-  double furthest = 0;
-  std::size_t compared = 0;
-  std::string furthest_run;
+  std::vector<std::string> columns{"run", "runs", "steps", "first loss", "last loss", "held-out loss"};
+  const bool has_floor =
+      std::ranges::any_of(curves, [](const Curve& curve) { return std::isfinite(loss_floor(curve.run())); });
+  if (has_floor) columns.emplace_back("entropy floor");
+  if (curves.size() > 1) columns.push_back("largest difference from " + name);
+  Figure figure{.numbers = TextTable(columns)};
+  std::vector<Curve> differences;  // of the comparable curves that are not identical to the reference
+  std::size_t compared = 0, identical = 0;
   for (std::size_t c = 0; c < curves.size(); ++c) {
     const Curve& curve = curves[c];
-    const Run& run = curve.run();
     std::string words = "-";
-    if (c > 0 && same_experiment(run, reference.run())) {
-      std::vector<Point> points = difference(curve, reference);
-      const double most = largest(points);
-      const bool equals = identical(curve, reference);
-      words = equals ? "identical" : quantity(most, Unit::plain, 2);
+    if (c > 0 && same_experiment(curve.run(), reference.run())) {
       ++compared;
-      if (most > furthest) furthest = most, furthest_run = run.label;
-      apart.lines.push_back(line_of(run.label + (equals ? ": identical" : ""), std::move(points), c));
+      if (curve == reference) {
+        ++identical, words = "identical";
+      } else {
+        differences.push_back({curve.runs, difference(curve, reference)});
+        words = quantity(greatest_of({differences.back()}).value, Unit::plain, 2);
+      }
     }
-    figure.numbers.add({run.label, fmt::format("{}", curve.runs.size()), fmt::format("{}", curve.points.size()),
-                        quantity(curve.points.front().y, Unit::plain, 5), quantity(curve.points.back().y, Unit::plain, 5),
-                        quantity(over_repetitions(curve.runs, held_out_loss).median, Unit::plain, 5), words});
+    std::vector<std::string> cells{curve.run().label,
+                                   fmt::format("{}", curve.runs.size()),
+                                   fmt::format("{}", curve.points.size()),
+                                   quantity(curve.points.front().y, Unit::plain, 5),
+                                   quantity(curve.points.back().y, Unit::plain, 5),
+                                   quantity(over_repetitions(curve.runs, held_out_loss).median, Unit::plain, 5)};
+    if (has_floor) cells.push_back(quantity(loss_floor(curve.run()), Unit::plain, 5));
+    if (curves.size() > 1) cells.push_back(words);
+    figure.numbers.add(std::move(cells));
   }
   figure.finding = ends_of(curves);
-  if (compared && furthest == 0)
+  const Greatest greatest = greatest_of(differences);
+  if (compared && (identical == compared || greatest.value == 0))
     figure.finding += fmt::format("; on every compared layout the losses are identical to those of {}, bit for bit", name);
-  else if (compared)
-    figure.finding += fmt::format("; the furthest from {} is {}, by {:.2g}", name, furthest_run, furthest);
-  LineChart chart = chart_of(curves);
-  if (const auto gray = std::ranges::count(chart.lines, Line::Kind::other, &Line::kind); gray > 0)
-    figure.finding += fmt::format("; {} of the {} curves are gray: the table has their names", gray, chart.lines.size());
+  else if (greatest.value > 0)
+    figure.finding += fmt::format(". The greatest difference from {} at any step is {:.2g}: {} at step {:.0f}", name,
+                                  greatest.value, greatest.run, greatest.step);
+  LineChart chart = chart_of(records, curves, Along::steps);
+  if (const auto gray = std::ranges::count(chart.lines, Line::Kind::other, &Line::kind); gray > 0) {
+    const auto all = gray + std::ranges::count(chart.lines, Line::Kind::series, &Line::kind);
+    figure.finding += fmt::format("; {} of the {} curves are gray: the table has their names", gray, all);
+  }
   figure.finding += ".";
   figure.charts.push_back(drawing_of(std::move(chart)));
-  if (furthest > 0) figure.charts.push_back(drawing_of(std::move(apart)));
+  if (greatest.value > 0)
+    figure.charts.push_back(drawing_of(
+        LineChart{"Difference from " + name,
+                  "Loss minus the reference's by step, one line per label that differs; logarithmic on both sides of zero.",
+                  axis_of(Along::steps),
+                  {.name = "difference", .spacing = Scale::Spacing::symmetric},
+                  lines_of(differences)}));
+  for (const Along along : {Along::tokens, Along::seconds})
+    figure.charts.push_back(drawing_of(chart_of(records, curves, along)));
   return figure;
 }
 

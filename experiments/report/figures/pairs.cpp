@@ -53,7 +53,7 @@ CellChart chart_of(const BenchRow& row, const Matrix& matrix, double most) {
     chart.cells.emplace_back();
     for (std::size_t to = 0; to < matrix.size(); ++to) {
       const std::string bytes = quantity(matrix[from][to], Unit::bytes);
-      chart.cells.back().push_back({matrix[from][to] > 0 ? bytes : "", fmt::format("{} to {}: {}", from, to, bytes), -1,
+      chart.cells.back().push_back({matrix[from][to] > 0 ? bytes : "", fmt::format("{} to {}: {}", from, to, bytes), "",
                                     most > 0 ? matrix[from][to] / most : 0});
     }
   }

@@ -134,8 +134,9 @@ Drawing drawing_of(const Repeated& repeated, double seconds) {
                             (runs > 1 ? fmt::format(" of the median of {} runs, {}", runs, step.run->id) : "");
   const std::vector<PipelinePanel> panels{{step.run->simulated() ? "simulated" : "measured", step.measured, " s"},
                                           {"ideal", step.ideal, " s"}};
-  return {title,
-          [=](double width) { return draw_svg(panels, title, {.width = width, .seconds = seconds, .headline = false}); }};
+  return {title, [=](Looks&, double width) {
+            return draw_svg(panels, title, {.width = width, .seconds = seconds, .headline = false});
+          }};
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ struct Kind {
 
 // The lines of a strategy: its points with about the same batch (for weak scaling: the same batch per rank), relative to the
 // first of them. A name states the batch if several lines share the strategy.
-std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind, std::size_t first_look) {
+std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind) {
   const auto batch_of = [&](const Measured& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
   std::vector<std::vector<Measured>> groups;
   for (const Measured& point : strategy.points) {
@@ -129,7 +129,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind, std::size
   std::vector<Line> lines;
   for (const auto& group : groups) {
     const Measured& base = group.front();
-    Line line{strategy.name, {}, first_look + lines.size()};
+    Line line{strategy.name, {}};
     if (groups.size() > 1) line.name += fmt::format(", {:.0f} tokens{}", batch_of(base), kind.strong ? "" : "/rank");
     for (const Measured& point : group) {
       const double by = base.speed.median * (kind.strong ? 1 : point.ranks / base.ranks);
@@ -144,7 +144,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind, std::size
 std::vector<Line> ideals_of(const Kind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {
-    Line ideal{"ideal", {}, ideals.size(), Line::Kind::limit};
+    Line ideal{"ideal", {}, ideals.empty() ? Line::Kind::limit : Line::Kind::model};
     if (kind.strong && bases.size() > 1) ideal.name += fmt::format(" from {:.0f} rank{}", base, base == 1 ? "" : "s");
     for (const double x : ranks)
       if (x >= base) ideal.points.push_back({x, kind.strong ? x / base : 1});
@@ -171,7 +171,7 @@ std::optional<Figure> scaling(const RecordSet& records) {
                       {}};
       std::set<double> ranks, bases;
       for (const Strategy& strategy : strategies)
-        for (Line& line : lines_of(strategy, kind, chart.lines.size())) {
+        for (Line& line : lines_of(strategy, kind)) {
           for (const Point& point : line.points) {
             ranks.insert(point.x);
             figure.numbers.add({kind.name, line.name, fmt::format("{:.0f}", point.x), fmt::format("{:.3g}", point.y),

@@ -86,7 +86,7 @@ std::optional<Figure> winners(const RecordSet& records) {
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::map<std::string, std::size_t> place;
   for (const auto& [name, count] : order) {
-    chart.series.push_back(fmt::format("{} {}", letter_of(place.size()), name));
+    chart.series.emplace_back(letter_of(place.size()), name);
     place.emplace(name, place.size());
   }
   std::size_t fields = 0, alone = 0, unknown = 0;
@@ -101,7 +101,7 @@ std::optional<Figure> winners(const RecordSet& records) {
       chart.cells.back().back() = {letter_of(number) + winner.mark(),
                                    fmt::format("{}, {}: {}, {}", questions[q], chart.columns[s], winner.first->name,
                                                quantity(winner.first->median, Unit::seconds)),
-                                   static_cast<int>(number)};
+                                   winner.first->name};
       figure.numbers.add({questions[q], fmt::format("{:.0f}", sizes[s]), winner.first->name,
                           quantity(winner.first->median, Unit::seconds), winner.contested() ? winner.second : "-",
                           winner.contested() ? fmt::format("{:.2f}", winner.ahead) : "-",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "src/base/text.hpp"
 #include "tests/catch.hpp"
@@ -10,6 +11,12 @@
 using namespace chorale::report;
 
 namespace {
+
+template <class Chart>
+std::string draw(const Chart& chart, double width = half_width) {
+  Looks looks;
+  return chorale::report::draw(chart, looks, width);
+}
 
 std::size_t times(const std::string& text, const std::string& word) {
   std::size_t found = 0;
@@ -52,13 +59,13 @@ TEST_CASE("line charts draw finite values, and break where a value is missing") 
 }
 
 TEST_CASE("every kind of chart can be drawn at every width, and shows its values to a pointer") {
-  const LineChart line = lines({{"a & b", {{1, 0.25, 0.2, 0.3}, {2, 0.5}}}, {"gray", {{1, 1}}, 9, Line::Kind::other}});
+  const LineChart line = lines({{"a & b", {{1, 0.25, 0.2, 0.3}, {2, 0.5}}}, {"gray", {{1, 1}}, Line::Kind::other}});
   BarChart bars;
   bars.title = "bars", bars.description = "one", bars.axis.unit = Unit::seconds, bars.parts = {"forward", "backward"};
   const std::string name = "a name without room beside its bar on a phone";
   bars.bars = {{.name = name, .parts = {1, 3}, .low = 3.5, .high = 4.5}};
   CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
-  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value of the cell", 0}}};
+  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value of the cell", "one"}}};
   for (const double width : {narrow_width, half_width, whole_width}) {
     for (const std::string& svg : {draw(line, width), draw(bars, width), draw(cells, width)}) {
       require_well_drawn(svg);
@@ -76,15 +83,69 @@ TEST_CASE("every kind of chart can be drawn at every width, and shows its values
 }
 
 TEST_CASE("series differ without color: by their dashes and their marks") {
-  std::vector<std::string> looks;
+  const auto distinct = [](std::vector<std::string> all) { return std::set<std::string>(all.begin(), all.end()).size(); };
+  std::vector<std::string> by_shape, by_color;
   for (std::size_t s = 0; s < series_looks; ++s) {
     const std::string dash = line_look(s).substr(line_look(s).find('"', 7) + 1);
-    const std::string shape = mark(s, 0, 0).substr(mark(s, 0, 0).find(" d="));
-    looks.push_back(dash + shape);
+    by_shape.push_back(dash + mark(s, 0, 0).substr(mark(s, 0, 0).find(" d=")));
+    by_color.push_back(color_of(s) + dash);
     CHECK(times(patterns(), "id=\"hatch" + std::to_string(s) + "\"") == 1);
   }
-  std::sort(looks.begin(), looks.end());
-  CHECK(std::unique(looks.begin(), looks.end()) == looks.end());
+  CHECK(distinct(by_shape) == series_looks);
+  CHECK(distinct(by_color) == series_looks);
+}
+
+TEST_CASE("a series has one look in all charts of a page, whatever its place in them") {
+  Looks looks;
+  const LineChart one = lines({{"ring", {{1, 1}, {2, 2}}}, {"tree", {{1, 2}, {2, 1}}}});
+  const LineChart other = lines({{"tree", {{1, 2}, {2, 1}}}, {"direct", {{1, 3}}}, {"ring", {{1, 1}, {2, 2}}}});
+  CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
+  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value", "direct"}}},
+  cells.series = {{"A", "direct"}};
+  const std::string first = draw(one, looks), second = draw(other, looks, narrow_width), third = draw(cells, looks);
+  const auto look_in = [](const std::string& svg, const std::string& name) {
+    const std::size_t begins = svg.rfind("<path ", svg.find("<title>" + name + "</title></path>"));
+    return svg.substr(begins, svg.find(" d=", begins) - begins);
+  };
+  CHECK(look_in(first, "ring") == "<path " + line_look(0));
+  CHECK(look_in(second, "ring") == look_in(first, "ring"));
+  CHECK(look_in(second, "tree") == look_in(first, "tree"));
+  CHECK(look_in(second, "direct") == "<path " + line_look(2));
+  CHECK_THAT(third, says("url(#hatch2)"));
+}
+
+TEST_CASE("dots have their names beside them where there is room, and hollow marks are in the legend once") {
+  LineChart chart = lines({{"front", {{1, 1}, {3, 3}}, Line::Kind::limit}});
+  chart.lines.push_back({"dots", {{1, 1, absent, absent, "dp1"}, {3, 3, 2.5, 3.5, "a & b"}}, Line::Kind::dots});
+  std::string svg = draw(chart);
+  require_well_drawn(svg);
+  CHECK(times(svg, "class=\"dot\"") == 2);
+  CHECK(times(svg, "class=\"interval quiet\"") == 1);
+  CHECK_THAT(svg, says("class=\"beside\">dp1</text>"));
+  CHECK_THAT(svg, says("<title>a &amp; b, x 3: 3 s (2.5 s to 3.5 s)</title>"));
+  for (int i = 0; i < 40; ++i) chart.lines.back().points.push_back({2, 2, absent, absent, "here as well"});
+  const std::size_t named = times(draw(chart), "class=\"beside\"");
+  CHECK((named > 2 && named <= 6));  // no name covers another, or a dot
+  chart = lines({{"a", {{1, 1}, {2, 2}}}, {"held-out loss of a", {{1, 1}, {2, 1}}, Line::Kind::hollow, "a"}});
+  chart.hollow = "held-out loss", chart.note = "a < note";
+  svg = draw(chart);
+  CHECK(times(svg, "class=\"hollow s0\"") == 2);
+  CHECK(times(svg, ">held-out loss</text>") == 1);
+  CHECK_THAT(svg, says(">a &lt; note</text>"));
+}
+
+TEST_CASE("a picture as a file needs nothing from the page") {
+  const LineChart chart = lines({{"one", {{1, 1}, {2, 2}}}});
+  CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
+  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value", "direct"}}};
+  for (const std::string& svg : {as_file(draw(chart)), as_file(draw(cells))}) {
+    CHECK(svg.starts_with("<svg "));
+    CHECK_THAT(svg, says("xmlns=\"http://www.w3.org/2000/svg\" width=\"600\" height=\""));
+    CHECK(times(svg, "var(") == 0);
+    CHECK(times(svg, "<style>") == 1);
+    CHECK(times(svg, "prefers-color-scheme") == 0);
+    CHECK((times(svg, "url(#hatch0)") > 0) == (times(svg, "id=\"hatch0\"") > 0));
+  }
 }
 
 TEST_CASE("long lines are thinned but keep their ends and their peaks") {
@@ -110,8 +171,9 @@ TEST_CASE("the length of a bar is the sum of its parts") {
   CHECK_THAT(svg, says("first, a &amp; b: 1 s"));
   CHECK_THAT(svg, says("&lt;second&gt;"));
   CHECK_THAT(svg, says(">4 s</text>"));
-  chart.bars = {{.name = "none", .parts = {0, 0}}};
+  chart.bars = {{.name = "none", .parts = {0, 0}}, {.name = "unknown", .parts = {absent, -1}}};
   require_well_drawn(draw(chart));
+  for (const char* nothing : {"none", "unknown", "bar s0"}) CHECK(times(draw(chart), nothing) == 0);
 }
 
 TEST_CASE("cells show a choice or an amount, and a chart without cells is well drawn") {
@@ -121,8 +183,8 @@ TEST_CASE("cells show a choice or an amount, and a chart without cells is well d
                   .column_name = "column",
                   .rows = {"r"},
                   .columns = {"1", "2"}};
-  chart.cells = {{{"A", "first", 0}, {"4 KiB", "second", -1, 1.0}}};
-  chart.series = {"A one"};
+  chart.cells = {{{"A", "first", "one"}, {"4 KiB", "second", "", 1.0}}};
+  chart.series = {{"A", "one"}};
   const std::string svg = draw(chart);
   require_well_drawn(svg);
   CHECK_THAT(svg, says("url(#hatch0)"));

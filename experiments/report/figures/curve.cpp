@@ -1,0 +1,106 @@
+#include "experiments/report/figures/curve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "experiments/statistics.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr std::size_t most_lines = 8, most_names = 5;
+
+bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// The place of each row of /train on the axis, by step. A resumed run begins after the tokens of the steps before it.
+std::map<double, double> places_of(const Run& run, Along along) {
+  const Group train = run.group("train");
+  const std::vector<double> steps = train.numbers("step"),
+                            column =
+                                along == Along::steps ? steps : train.numbers(along == Along::tokens ? "tokens" : "time");
+  std::map<double, double> places;
+  double tokens = steps.empty() || column.empty() ? 0 : (steps.front() - 1) * column.front();
+  for (std::size_t i = 0; i < std::min(steps.size(), column.size()); ++i)
+    places[steps[i]] = along == Along::tokens ? tokens += column[i] : column[i];
+  return places;
+}
+
+// "dp1, identical: dp2, tp2"
+std::string name_of(const std::vector<const Curve*>& identical) {
+  std::string name = identical.front()->run().label;
+  const std::size_t others = identical.size() - 1, shown = others <= most_names ? others : most_names - 1;
+  for (std::size_t i = 1; i <= shown; ++i) name += (i == 1 ? ", identical: " : ", ") + identical[i]->run().label;
+  return name + (shown < others ? fmt::format(" and {} more", others - shown) : "");
+}
+
+}  // namespace
+
+Axis axis_of(Along along) {
+  switch (along) {
+    case Along::tokens: return {.name = "tokens", .from_zero = true};
+    case Along::seconds: return {.name = "time", .unit = Unit::seconds, .from_zero = true};
+    case Along::steps: break;
+  }
+  return {.name = "step"};
+}
+
+bool Curve::operator==(const Curve& other) const {
+  return std::ranges::equal(points, other.points, [](const Point& p, const Point& q) {
+    return p.x == q.x && equal(p.low, q.low) && equal(p.high, q.high) && equal(p.y, q.y) && equal(p.low, p.high);
+  });
+}
+
+Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, Along along, const std::string& group) {
+  std::map<double, std::vector<double>> places, values;  // by step: one of each run
+  for (const Run* run : runs) {
+    const std::map<double, double> own = places_of(*run, along);
+    const Group table = run->group(group);
+    const std::vector<double> steps = table.numbers("step"), numbers = table.numbers(column);
+    std::map<double, double> last;  // after a roll-back a step stands twice in the table
+    for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];
+    for (const auto& [step, value] : last)
+      if (const auto place = own.find(step); place != own.end())
+        places[step].push_back(place->second), values[step].push_back(value);
+  }
+  Curve curve{runs, {}};
+  for (const auto& [step, numbers] : values) {
+    const double x = summarize(places[step]).median;
+    if (std::ranges::any_of(numbers, [](double number) { return !std::isfinite(number); })) {
+      curve.points.push_back({x, numbers.front()});
+      continue;
+    }
+    const auto [low, high] = std::ranges::minmax_element(numbers);
+    curve.points.push_back({x, summarize(numbers).median, *low, *high});
+  }
+  return curve;
+}
+
+std::vector<Curve> curves_of(const RecordSet& records, const std::string& column, Along along) {
+  std::vector<Curve> curves;
+  for (const auto& same : records.labelled("train"))
+    if (Curve curve = curve_of(same, column, along); !same.front()->simulated() && !curve.points.empty())
+      curves.push_back(std::move(curve));
+  return curves;
+}
+
+std::vector<Line> lines_of(const std::vector<Curve>& curves) {
+  std::vector<std::vector<const Curve*>> groups;
+  for (const Curve& curve : curves) {
+    const auto same = std::ranges::find_if(groups, [&](const auto& group) { return *group.front() == curve; });
+    if (same == groups.end())
+      groups.push_back({&curve});
+    else
+      same->push_back(&curve);
+  }
+  std::vector<Line> lines;
+  for (const auto& group : groups)
+    lines.push_back({name_of(group), group.front()->points,
+                     lines.size() < most_lines ? Line::Kind::series : Line::Kind::other, group.front()->run().label});
+  return lines;
+}
+
+}  // namespace chorale::report
