@@ -55,9 +55,10 @@ std::vector<Drawing> draw(const ByRank& kind, const std::vector<RunByRank>& runs
       add_bars(all, kind, run, run.label, kind.of_run(run.parts), kind.of_run(run.predicted));
     charts.push_back(drawing_of(std::move(all)));
   }
-  std::vector<const RunByRank*> chosen;
-  for (const RunByRank& run : runs) chosen.push_back(&run);
-  if (runs.size() > most_run_charts) {
+  std::vector<const RunByRank*> chosen;  // a run with one bar is whole in the overview
+  for (const RunByRank& run : runs)
+    if (runs.size() == 1 || run.parts.size() > 1) chosen.push_back(&run);
+  if (chosen.size() > most_run_charts) {
     const auto less = [&](const RunByRank* a, const RunByRank* b) {
       return total(kind.of_run(a->parts)) < total(kind.of_run(b->parts));
     };

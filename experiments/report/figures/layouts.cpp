@@ -9,6 +9,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/figures/pareto.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
@@ -76,11 +77,9 @@ std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::siz
 
 std::optional<Figure> layouts(const RecordSet& records) {
   std::vector<Row> rows;
-  for (const auto& runs : records.labelled("train"))
+  for (const auto& runs : ranked(records, "train"))
     if (Row row = row_of(runs); !row.speed.empty()) rows.push_back(std::move(row));
   if (rows.empty()) return {};
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.of_speed.median > b.of_speed.median; });
   std::vector<ByBlock> speeds;
   for (const Row& row : rows) speeds.push_back(row.speed);
   const std::vector<double> p = p_from_the_first(speeds);
@@ -94,8 +93,10 @@ std::optional<Figure> layouts(const RecordSet& records) {
     return std::ranges::any_of(rows, [&](const Row& row) { return !std::isnan(row.*value); });
   };
   const bool predicts = any_has(&Row::predicted), drops = any_has(&Row::dropped), divides = any_has(&Row::imbalance);
-  std::vector<std::string> columns{"layout", "runs",        "tokens/s",   spread,   "relative to the fastest",
-                                   "MFU",    "memory/rank", "bytes/step", "bubble", "held-out loss"};
+  const bool alone = rows.size() == 1;
+  std::vector<std::string> columns{"layout",      "runs",       "tokens/s", spread,         "MFU",
+                                   "memory/rank", "bytes/step", "bubble",   "held-out loss"};
+  if (!alone) columns.insert(columns.begin() + 4, "relative to the fastest");
   if (drops) columns.insert(columns.end() - 1, "dropped");
   if (divides) columns.insert(columns.end() - 1, "attention, max/mean");
   if (predicts) columns.insert(columns.begin() + 3, "predicted");
@@ -104,6 +105,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
                  .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
                  .axis = {.name = "tokens/s, median of the runs"},
                  .parts = {"tokens/s"}};
+  std::vector<RunDot> dots;
   std::size_t alike = 0, unknown = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
@@ -115,22 +117,28 @@ std::optional<Figure> layouts(const RecordSet& records) {
                                    fmt::format("{}", row.runs),
                                    tokens(speed.median),
                                    interval(speed),
-                                   fmt::format("{}{:.2f}", mark, speed.median / rows.front().of_speed.median),
                                    quantity(row.mfu, Unit::percent),
                                    quantity(row.peak, Unit::bytes),
                                    quantity(row.sent, Unit::bytes),
                                    quantity(row.bubble, Unit::percent),
                                    quantity(row.loss, Unit::plain, 4)};
+    if (!alone) cells.insert(cells.begin() + 4, fmt::format("{}{:.2f}", mark, speed.median / rows[0].of_speed.median));
     if (drops) cells.insert(cells.end() - 1, quantity(row.dropped, Unit::percent, 2));
     if (divides) cells.insert(cells.end() - 1, quantity(row.imbalance, Unit::plain, 3));
     if (predicts) cells.insert(cells.begin() + 3, quantity(row.predicted, Unit::plain, 4));
     figure.numbers.add(cells);
     chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
+    dots.push_back({row.label, row.peak, speed.median, speed.ci_low, speed.ci_high});
   }
   figure.finding = finding_of(rows, alike, unknown, fewest);
   if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // happens in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
+  if (alone) return figure;  // a chart of one bar shows nothing
   figure.charts.push_back(drawing_of(std::move(chart)));
+  if (auto tradeoff = tradeoff_of(dots, criterion_of(records))) {
+    figure.finding += " " + tradeoff->finding;
+    figure.charts.push_back(drawing_of(std::move(tradeoff->chart)));
+  }
   return figure;
 }
 

@@ -8,6 +8,7 @@
 
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/ranking.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
@@ -42,7 +43,7 @@ std::optional<Figure> memory(const RecordSet& records) {
   std::vector<std::string> categories;
   double unfragmented = absent;
   bool simulated = true, adds_up = true;
-  for (const auto& same : records.labelled("memory")) {
+  for (const auto& same : ranked(records, "memory")) {
     const Run& fullest = fullest_of(same);
     MemoryUse use = memory_of(fullest);
     if (fullest.simulated()) std::swap(use.held, use.planned);

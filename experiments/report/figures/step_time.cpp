@@ -8,6 +8,7 @@
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/ranking.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
@@ -42,7 +43,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
   std::vector<Step> steps;
   std::vector<RunByRank> runs;
   std::set<std::string> spreads;
-  for (const auto& same : records.labelled("phases")) {
+  for (const auto& same : ranked(records, "phases")) {
     Step step = step_of(same);
     if (step.parts.parts.empty()) continue;
     runs.push_back(step.parts), spreads.insert(step.spread());

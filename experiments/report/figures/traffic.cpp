@@ -8,12 +8,21 @@
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/ranking.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
 namespace {
 
-constexpr std::size_t most_bars = 24;
+constexpr std::size_t most_axes = 24;
+constexpr double least_visible = 0.005;  // of the longest bar
+
+// An axis of a run: its bytes by operation.
+struct Sent {
+  std::string name;
+  std::vector<double> measured, predicted;
+  double bytes() const { return std::max(total(measured), total(predicted)); }
+};
 
 // Sums over the ranks, by axis and operation. A value of −1 says that a library moved the bytes, so they were not counted; a
 // sum with such a value is −1, too.
@@ -34,8 +43,8 @@ std::optional<Figure> traffic(const RecordSet& records) {
                  .description = "One bar per axis and run, stacked by operation; the prediction is outlined below it.",
                  .axis = {.name = "bytes of the whole run, evaluations included", .unit = Unit::bytes}};
   double unequal = 0, all = 0;
-  std::size_t left_out = 0;
-  for (const auto& same : records.labelled("traffic")) {
+  std::vector<Sent> sent;
+  for (const auto& same : ranked(records, "traffic")) {
     const Group group = same.front()->group("traffic");
     const auto axes = group.words("axis"), ops = group.words("op");
     const auto sums = [&](const char* variable) {
@@ -57,15 +66,20 @@ std::optional<Figure> traffic(const RecordSet& records) {
                             quantity(predicted[a][o], Unit::bytes), fmt::format("{:.0f}", calls[a][o])});
         if (counted) unequal += std::abs(measured[a][o] - predicted[a][o]), all += measured[a][o];
       }
-      if (chart.bars.size() >= 2 * most_bars) {
-        ++left_out;
-        continue;
-      }
-      chart.bars.push_back({.name = same.front()->label + ": " + axes[a], .parts = measured[a]});
-      chart.bars.push_back({.name = "predicted", .parts = predicted[a], .outlined = true});
+      sent.push_back({same.front()->label + ": " + axes[a], measured[a], predicted[a]});
     }
   }
-  if (chart.bars.empty()) return {};
+  if (sent.empty()) return {};
+  const double longest = std::ranges::max(sent, {}, &Sent::bytes).bytes();
+  std::size_t shown = 0;
+  for (const Sent& axis : sent) {
+    if (axis.bytes() < least_visible * longest || shown == most_axes) continue;
+    ++shown;
+    const bool counted = total(axis.measured) > 0;
+    if (counted) chart.bars.push_back({.name = axis.name, .parts = axis.measured});
+    chart.bars.push_back(
+        {.name = counted ? "predicted" : axis.name + ", predicted", .parts = axis.predicted, .outlined = true});
+  }
   for (std::size_t o = chart.parts.size(); o-- > 0;) {  // unused operations are not in the legend
     const auto used = [&](const Bar& bar) { return bar.parts[o] > 0; };
     if (std::any_of(chart.bars.begin(), chart.bars.end(), used)) continue;
@@ -75,7 +89,11 @@ std::optional<Figure> traffic(const RecordSet& records) {
   figure.finding = unequal == 0 ? fmt::format("All counted bytes are exactly as predicted: {}", quantity(all, Unit::bytes))
                                 : fmt::format("Of {} counted, {} differ from the prediction", quantity(all, Unit::bytes),
                                               quantity(unequal, Unit::bytes));
-  figure.finding += left_out ? fmt::format("; {} more axes are in the table.", left_out) : ".";
+  const std::size_t left_out = sent.size() - shown;
+  figure.finding += left_out
+                        ? fmt::format("; {} more {} in the table, {}.", left_out, left_out == 1 ? "axis is" : "axes are",
+                                      shown == most_axes ? "for lack of room" : "with too few bytes for a bar")
+                        : ".";
   figure.charts.push_back(drawing_of(std::move(chart)));
   return figure;
 }

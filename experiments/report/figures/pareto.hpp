@@ -1,0 +1,33 @@
+// What the runs achieve against the memory that they need: one dot per label, and the Pareto front. A run is on the front if
+// no other run is at least as good in both, and better in one.
+//
+//   tokens/s │         ┌─── ● dp4        front: pp4, tp4, dp4
+//            │   ┌─ ● tp4                dp4.z3 is not: tp4 is faster and needs less memory
+//            │ ● pp4     ● dp4.z3
+//            └─────────────────────  memory/rank
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/report/chart.hpp"
+#include "experiments/report/ranking.hpp"
+
+namespace chorale::report {
+
+struct RunDot {
+  std::string label;
+  double memory = absent;                              // bytes of the fullest rank
+  double value = absent, low = absent, high = absent;  // by the criterion
+};
+
+// The indices of the dots on the front, by memory, ascending. Runs without a number are left out.
+std::vector<std::size_t> pareto_front(const std::vector<RunDot>& dots, bool highest_is_best);
+
+struct Tradeoff {
+  LineChart chart;
+  std::string finding;  // one sentence that names the front
+};
+std::optional<Tradeoff> tradeoff_of(const std::vector<RunDot>& dots, const Criterion& criterion);  // of two or more runs
+
+}  // namespace chorale::report

@@ -1,0 +1,45 @@
+#include "experiments/report/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "experiments/report/training.hpp"
+
+namespace chorale::report {
+
+const std::vector<Criterion>& all_criteria() {
+  static const std::vector<Criterion> criteria{
+      {"tokens/s", "Speed", true, Unit::plain, 4,
+       [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); }},
+      {"held-out loss", "Held-out loss", false, Unit::plain, 5,
+       [](const Run& run) {
+         const double loss = held_out_loss(run);
+         return std::isfinite(loss) ? std::vector{loss} : std::vector<double>{};
+       }},
+  };
+  return criteria;
+}
+
+const Criterion& criterion_of(const RecordSet& records) {
+  const auto named = [&](const Criterion& criterion) { return records.metric == criterion.name; };
+  const auto found = std::ranges::find_if(all_criteria(), named);
+  return found == all_criteria().end() ? all_criteria().front() : *found;
+}
+
+std::vector<std::vector<const Run*>> ranked(const RecordSet& records, const std::string& group) {
+  const Criterion& criterion = criterion_of(records);
+  const auto behind = [&](const std::vector<const Run*>& runs) {
+    const ByBlock values = per_block(runs, criterion.samples);
+    if (values.empty()) return std::numeric_limits<double>::infinity();
+    return criterion.highest_is_best ? -summarize(values).median : summarize(values).median;
+  };
+  std::vector<std::pair<double, std::vector<const Run*>>> labels;
+  for (auto& runs : records.labelled(group)) labels.emplace_back(behind(runs), std::move(runs));
+  std::ranges::stable_sort(labels, {}, [](const auto& label) { return label.first; });
+  std::vector<std::vector<const Run*>> ordered;
+  for (auto& [value, runs] : labels) ordered.push_back(std::move(runs));
+  return ordered;
+}
+
+}  // namespace chorale::report

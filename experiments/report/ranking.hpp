@@ -1,0 +1,32 @@
+// Which runs of a page are best: by the metric that their suite names, or by speed. The table of the runs has this order,
+// and so have all charts with one bar per run.
+//
+//   criterion       of a run                                     best
+//   tokens/s        its steps after the warm-up                  highest
+//   held-out loss   its last evaluation, nats per token          lowest
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/report/blocks.hpp"
+#include "experiments/report/scale.hpp"
+
+namespace chorale::report {
+
+struct Criterion {
+  const char* name;   // as in a suite
+  const char* title;  // what it measures
+  bool highest_is_best;
+  Unit unit;
+  int digits;       // significant digits to show
+  Samples samples;  // the steps, or the one number, of a run
+};
+
+const std::vector<Criterion>& all_criteria();
+const Criterion& criterion_of(const RecordSet& records);
+
+// The runs that have this group, by label, the best label first. Labels without the number come last, in the order of the
+// files.
+std::vector<std::vector<const Run*>> ranked(const RecordSet& records, const std::string& group);
+
+}  // namespace chorale::report

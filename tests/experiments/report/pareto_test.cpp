@@ -1,0 +1,28 @@
+// The Pareto front: which runs no other run beats in both memory and speed.
+#include "experiments/report/figures/pareto.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace chorale::report;
+using Places = std::vector<std::size_t>;
+
+TEST_CASE("the Pareto front keeps the runs that no other run beats") {
+  const std::vector<RunDot> runs{{"a", 4, 10}, {"b", 1, 2}, {"c", 2, 5}, {"d", 3, 5}, {"e", 4, 9}, {"f", absent, 99}};
+  CHECK(pareto_front(runs, true) == Places{1, 2, 0});
+  CHECK(pareto_front(runs, false) == Places{1});  // the smallest value with the least memory
+  CHECK(pareto_front({{"a", 1, 5}, {"b", 1, 5}, {"c", 1, 4}}, true) == Places{0, 1});  // equal runs are both on it
+  CHECK(pareto_front({{"a", 2, 3}, {"b", 1, 5}, {"c", 3, 1}}, false) == Places{1, 0, 2});
+  CHECK(pareto_front({}, true).empty());
+}
+
+TEST_CASE("a trade-off needs two runs with both numbers") {
+  const Criterion& speed = all_criteria().front();
+  CHECK_FALSE(tradeoff_of({{"a", 1, 5}}, speed));
+  CHECK_FALSE(tradeoff_of({{"a", 1, 5}, {"b", absent, 7}}, speed));
+  const auto tradeoff = tradeoff_of({{"a", 2, 5}, {"b", 1, 3}, {"c", 2, 4}}, speed);
+  REQUIRE(tradeoff);
+  CHECK(tradeoff->finding == "On the Pareto front of speed and memory: b and a.");
+  std::vector<RunDot> many;
+  for (int i = 1; i <= 9; ++i) many.push_back({"run", double(i), double(i)});
+  CHECK(tradeoff_of(many, speed)->finding == "9 of 9 runs are on the Pareto front of speed and memory.");
+}
