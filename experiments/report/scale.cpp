@@ -113,23 +113,29 @@ std::vector<double> Scale::ticks(std::size_t most) const {
     double whole = 1;  // the unit of round values; for bytes the binary prefix, because 5 MiB is round and 5 MB is not
     for (const Prefix& prefix : binary)
       if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
-    double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
-    if (counts_) step = std::max(step, 1.0);
-    for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)
-      marks.push_back(k == 0 ? 0 : k * step);
-    return marks;
+    double step = round_step((high_ - low_) / whole / static_cast<double>(most));
+    if (multiples(whole * step).size() < 3) step = round_step(step / 2.51);  // the next smaller round value
+    return multiples(counts_ ? std::max(whole * step, 1.0) : whole * step);
   }
   const double from = std::ceil(std::log(low_) / std::log(base()) - 1e-9),
                to = std::floor(std::log(high_) / std::log(base()) + 1e-9);
   const double stride = std::max(1.0, std::ceil((to - from + 1) / static_cast<double>(most)));
   for (double power = std::ceil(from / stride) * stride; power <= to; power += stride)
     marks.push_back(std::pow(base(), power));
-  if (marks.size() >= 2 || base() == 2) return marks;
-  marks.clear();  // the axis has fewer than two powers of ten: mark 2 and 5 times the powers as well
+  if (marks.size() >= 3 || base() == 2) return marks;
+  marks.clear();  // the axis has fewer than three powers of ten: mark 2 and 5 times the powers as well
   for (double power = std::floor(from) - 1; power <= to + 1; ++power)
     for (const double times : {1.0, 2.0, 5.0})
       if (const double mark = times * std::pow(10.0, power); mark >= low_ * (1 - 1e-9) && mark <= high_ * (1 + 1e-9))
         marks.push_back(mark);
+  return marks.size() >= 3 ? marks : multiples(round_step((high_ - low_) / static_cast<double>(most)));
+}
+
+// The multiples of a step on the axis.
+std::vector<double> Scale::multiples(double step) const {
+  std::vector<double> marks;
+  for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)
+    marks.push_back(k == 0 ? 0 : k * step);
   return marks;
 }
 

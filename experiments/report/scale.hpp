@@ -36,6 +36,7 @@ class Scale {
   double base() const { return unit_ == Unit::bytes ? 2 : 10; }
   double stretched(double value) const;  // of a symmetric axis: its position is linear in this
   std::vector<double> symmetric_ticks(std::size_t most) const;
+  std::vector<double> multiples(double step) const;
 
   Spacing spacing_;
   Unit unit_;

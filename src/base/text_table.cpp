@@ -26,8 +26,10 @@ bool is_number(const std::string& cell) {
   return *end == '\0';
 }
 
-// Numbers, and approximate ones such as "~ 0.98", are right-aligned.
-bool lines_up(const std::string& cell) { return is_number(cell.starts_with("~ ") ? cell.substr(2) : cell); }
+// Numbers, and uncertain ones such as "~ 0.98" and "? 0.98", are right-aligned.
+bool lines_up(const std::string& cell) {
+  return is_number(cell.starts_with("~ ") || cell.starts_with("? ") ? cell.substr(2) : cell);
+}
 
 bool is_absent(const std::string& cell) { return cell.empty() || cell == "-"; }
 

@@ -12,6 +12,8 @@ import struct
 import tempfile
 import termios
 import unittest
+import urllib.parse
+import xml.etree.ElementTree
 
 import h5py
 import numpy
@@ -43,18 +45,21 @@ parent.document.documentElement.setAttribute("data-found", JSON.stringify(seen))
 
 
 class Page(html.parser.HTMLParser):
-    """A parsed page: unclosed tags, pictures, pictures without a title, and links."""
+    """A parsed page: unclosed tags, pictures, pictures without a title, pictures to save by file name, and other links."""
     alone = {"meta", "br", "hr", "img", "link"}
+    picture = "data:image/svg+xml;charset=utf-8,"
 
     def __init__(self, text):
         super().__init__()
         self.open, self.wrong, self.pictures, self.untitled, self.links = [], [], 0, 0, []
-        self.text = ""
+        self.text, self.saved = "", {}
         self.feed(text)
         self.wrong += self.open
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
+        if values.get("href", "").startswith(self.picture):
+            self.saved[values["download"]] = urllib.parse.unquote(values.pop("href").removeprefix(self.picture))
         self.links += [values[name] for name in ("src", "href", "xlink:href") if name in values]
         if self.open and self.open[-1] == "svg" and tag != "title":
             self.untitled += self.first
@@ -120,6 +125,10 @@ class Report(unittest.TestCase):
         self.assertEqual(page.wrong, [])
         self.assertEqual(page.untitled, 0)
         self.assertEqual(page.links, [])
+        self.assertEqual(len(page.saved), text.count("<figure"))
+        for svg in page.saved.values():
+            xml.etree.ElementTree.fromstring(svg)
+            self.assertNotIn("var(", svg)
         for outside in ("http://", "https://", "src=", "<script", "@import"):
             self.assertNotIn(outside, text)
         self.assertIn("prefers-color-scheme: dark", text)
@@ -134,6 +143,16 @@ class Report(unittest.TestCase):
         table = [[html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
                  for row in re.findall(r"<tr>.*?</tr>", section, re.S)]
         return [dict(zip(table[0], row)) for row in table[1:]]
+
+    def charts(self, page, figure):
+        """Returns the wide drawings of a figure."""
+        section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
+        return re.findall(r'<svg class="roomy chart".*?</svg>', section, re.S)
+
+    def looks(self, chart):
+        """Returns (name, class and dashes) of each series in the legend of a chart."""
+        entries = re.findall(r'<path class="(line s\d"[^>]*?) d="M0 6 H24"/>.*?</g>\n<text[^>]*>(.*?)</text>', chart)
+        return [(html.unescape(name), look) for look, name in entries]
 
     def suite(self, *records):
         folder = f"{self.folder}/suite"
@@ -171,7 +190,8 @@ class Report(unittest.TestCase):
         self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
         for said in ("4 runs of chorale train", "has the highest median",
                      "Too few runs to tell whether they differ (?): 1 of each; 6 repetitions in turns are needed",
-                     "the furthest from dp1 is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
+                     "The greatest difference from dp1 at any step is", "Under pp2 the last step took",
+                     "The fullest rank needs", "dp2.z3"):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for lack of data: .*bandwidth")
 
@@ -325,8 +345,151 @@ class Report(unittest.TestCase):
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
                 file["train/loss"][:] += number  # or equal curves would be drawn as one
             return change
-        page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))))
+        page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))),
+                         most=1_500_000)
         self.assertIn("22 of the 30 curves are gray", page.text)
+
+    def test_colors_follow_groups_of_identical_curves(self):
+        def numbered(number):
+            def change(file):
+                toml = file["config/toml"][()].decode().replace("seed = 1234", f"seed = {number}")
+                del file["config/toml"]
+                file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
+                file["train/loss"][:] = number // 2  # two of each
+            return change
+        page = self.page(*(self.changed(self.runs[0], numbered(n)) for n in range(10)))
+        self.assertNotIn("gray", page.text)
+        [chart, *_] = self.charts(page, "loss")
+        self.assertEqual([name for name, _ in self.looks(chart)],
+                         [f"dp1, seed {n}, identical: dp1, seed {n + 1}" for n in range(0, 10, 2)])
+        self.assertEqual(len({look for _, look in self.looks(chart)}), 5)
+
+    def test_a_series_has_one_look_in_all_charts_of_a_benchmark(self):
+        page = self.page(self.bench)
+        seen = {}
+        for chart in self.charts(page, "bandwidth"):
+            for name, look in self.looks(chart):
+                seen.setdefault(name, set()).add(look.split('"')[0])
+        [winners] = self.charts(page, "winners")
+        for fill, name in re.findall(r'<rect class="bar (s\d)"[^>]*width="24"[^>]*/></g>\n<text[^>]*>\w+ (.*?)</text>',
+                                     winners):
+            seen.setdefault(name, set()).add(f"line {fill}")
+        self.assertGreater(len(seen), 4)
+        self.assertEqual({name: looks for name, looks in seen.items() if len(looks) > 1}, {})
+        self.assertEqual(len(set.union(*seen.values())), min(len(seen), 8))
+
+    def test_bars_have_the_order_of_the_table(self):
+        def paced(speed):
+            def change(file):
+                file["train/tokens_per_s"][:] = speed
+                file["train/step_time"][:] = 1 / speed
+            return change
+        page = self.page(*(self.changed(run, paced(speed)) for run, speed in zip(self.runs, (20, 40, 10, 30))))
+        order = ["dp2", "dp2.z3", "dp1", "pp2"]
+        self.assertEqual([re.sub(r"^[?~] ", "", row["layout"]) for row in self.rows(page, "layouts")], order)
+        for figure in ("layouts", "step-time", "memory"):
+            names = re.findall(r'<text [^>]*>(?:[?~] )?(dp1|dp2|dp2\.z3|pp2)</text>', self.charts(page, figure)[0])
+            self.assertEqual(names, order, figure)
+        self.assertNotRegex(page.html, r"Time of a step of dp1\b")  # one rank: the overview has its bar
+
+    def test_bars_of_nothing_are_left_out(self):
+        def small(file):
+            file["traffic/bytes_measured"][:], file["traffic/bytes_predicted"][:] = 0, 0
+            file["traffic/bytes_measured"][:, 0, 0], file["traffic/bytes_predicted"][:, 0, 0] = 1 << 20, 1 << 20
+            file["traffic/bytes_measured"][:, 1, 0], file["traffic/bytes_predicted"][:, 1, 0] = 8, 8
+        page = self.page(self.changed(self.runs[1], small))
+        self.assertEqual(len(self.rows(page, "traffic")), 2)
+        self.assertIn("1 more axis is in the table, with too few bytes for a bar", page.text)
+        [chart] = self.charts(page, "traffic")
+        self.assertEqual(len(re.findall(r"<text [^>]*>dp2: ", chart)), 1)
+
+    def test_speed_against_memory_names_the_pareto_front(self):
+        def measured(speed, peak):
+            def change(file):
+                file["train/tokens_per_s"][:], file["train/peak_bytes"][:] = speed, peak
+            return change
+        runs = [self.changed(run, measured(speed, peak << 20)) for run, speed, peak in
+                zip(self.runs, (40, 30, 20, 10), (40, 20, 30, 10))]
+        page = self.page(*runs)
+        self.assertIn("On the Pareto front of speed and memory: dp2.z3; dp2 and dp1.", page.text)
+        chart = self.charts(page, "layouts")[1]
+        self.assertIn("<title>pp2, memory/rank 30 MiB: 20</title>", chart)
+        self.assertIn('class="beside">dp2.z3</text>', chart)
+        page = self.page(*(self.changed(run, measured(40 - 10 * i, (10 + i) << 20)) for i, run in enumerate(self.runs)))
+        self.assertIn("dp1 also needs the least memory.", page.text)
+
+    def test_a_page_of_one_run_compares_nothing(self):
+        page = self.page(self.runs[1])
+        [row] = self.rows(page, "layouts")
+        self.assertNotIn("relative to the fastest", row)
+        self.assertEqual(self.charts(page, "layouts"), [])
+        self.assertNotIn("largest difference", page.text)
+        self.assertIn("relative to the fastest", self.rows(self.page(*self.runs[:2]), "layouts")[0])
+
+    def test_curves_of_training_by_step_tokens_and_time(self):
+        def known(file):
+            for name, value in (("grad_norm", 2), ("lr", 0.25), ("step_time", 3), ("mfu", 0.5)):
+                file[f"train/{name}"][:] = value
+            file["train/grad_norm"][4] = 9
+            file["train/tokens"][:], file["train/time"][:] = 64, numpy.arange(1, 13) * 3
+            file["train/loss"][:], file["eval/loss"][:], file["loss_floor"][...] = numpy.linspace(6, 5, 12), 5.5, 4.75
+        page = self.page(self.changed(self.runs[0], known))
+        self.assertIn("The greatest gradient norm is 9, at step 5.", page.text)
+        titles = "".join(self.charts(page, "course"))
+        for said in ("step 5: 9", "step 2: 0.25", "step 2: 3 s", "step 2: 50 %"):
+            self.assertIn(f"<title>dp1, {said}</title>", titles)
+        by_step, by_tokens, by_time = self.charts(page, "loss")
+        for chart, said in ((by_step, "step 1"), (by_tokens, "tokens 64"), (by_time, "time 3 s")):
+            self.assertIn(f"<title>dp1, {said}: 6</title>", chart)
+            self.assertIn(">entropy floor: 4.75</text>", chart)
+            self.assertIn(">held-out loss</text>", chart)
+        self.assertIn("<title>held-out loss of dp1, step 12: 5.5</title>", by_step)
+        self.assertEqual(self.rows(page, "loss")[0]["entropy floor"], "4.75")
+
+        def deep(file):
+            known(file)
+            file["loss_floor"][...] = 0.5
+        self.assertIn(">entropy floor: 0.5, below this plot</text>", self.page(self.changed(self.runs[0], deep)).html)
+
+    def test_a_record_has_the_floor_of_its_language(self):
+        with h5py.File(self.runs[0]) as file:
+            floor, toml = float(file["loss_floor"][()]), file["config/toml"][()].decode()
+        value = {key: re.search(rf"(?m)^{key} = (\d+)", toml).group(1) for key in ("vocab-size", "seq-length", "seed")}
+        said = start([chorale, "data", "floor", "--vocabulary", value["vocab-size"], "--sequence", value["seq-length"],
+                      "--seed", value["seed"]]).stdout
+        self.assertIn(f"  {floor:.6f}  ", said)
+
+    def test_predicted_times_stand_below_the_measured(self):
+        def predicted(seconds):
+            def change(file):
+                file["train/step_time"][:] = 0.5
+                group = file.require_group("forecast")
+                for name in ("step_time", "compute_time"):
+                    group.create_dataset(name, data=[seconds, seconds])
+            return change
+        page = self.page(self.changed(self.runs[1], predicted(0.55)), self.changed(self.runs[3], predicted(1)))
+        self.assertEqual({row["run"]: (row["measured"], row["predicted"], row["predicted / measured"])
+                          for row in self.rows(page, "prediction")},
+                         {"dp2": ("500 ms", "550 ms", "1.10"), "dp2.z3": ("500 ms", "1 s", "2.00")})
+        self.assertIn("1 of 2 predictions are within 15 % of the measured time of a step; the furthest is 2.00 times as "
+                      "long, for dp2.z3.", page.text)
+        [chart] = self.charts(page, "prediction")
+        self.assertEqual(chart.count('class="bar outlined s0"'), 2)
+
+    def test_figures_as_files(self):
+        folder = f"{self.folder}/new/figures"
+        result = start([chorale, "report", *self.runs, "--svg", folder])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        files = result.stdout.splitlines()
+        self.assertEqual(sorted(files), sorted(f"{folder}/{name}" for name in os.listdir(folder)))
+        page = self.page(*self.runs)
+        self.assertEqual([os.path.basename(file) for file in files], list(page.saved))
+        for file in files:
+            root = xml.etree.ElementTree.parse(file).getroot()
+            self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertGreater(float(root.get("height")), 50)
+            with open(file, encoding="utf-8") as stream:
+                self.assertNotIn("var(", stream.read())
 
     def test_one_run_beside_its_record(self):
         result = start([chorale, "report", self.runs[0], "--html"])
@@ -440,9 +603,9 @@ class Report(unittest.TestCase):
         self.assertEqual([row["largest difference from dp1"] for row in self.rows(page, "loss")],
                          ["-", "identical", "identical"])
         page = self.page(self.runs[0], dp2, self.changed(self.runs[3], losses(ended)))
-        self.assertIn("the furthest from dp1 is dp2.z3, by 1e-06", page.text)
+        self.assertIn("The greatest difference from dp1 at any step is 1e-06: dp2.z3 at step 4.", page.text)
         self.assertIn("Difference from dp1", page.text)
-        self.assertIn(">dp2: identical</text>", page.html)
+        self.assertIn(">dp1, identical: dp2</text>", page.html)
         self.assertIn("<title>dp2.z3, step 4: 1e-06</title>", page.html)
         self.assertEqual([row["largest difference from dp1"] for row in self.rows(page, "loss")],
                          ["-", "identical", "1e-06"])
@@ -662,6 +825,8 @@ class Report(unittest.TestCase):
                             ([self.bench, "--check", self.bench, "--threshold", "inf%"], "invalid threshold"),
                             ([self.bench, "--html", f"{self.folder}/no/out.html"], "cannot write the page"),
                             ([self.bench, "--html", "--check", self.bench], "exclude one another"),
+                            ([self.bench, "--svg", self.folder, "--check", self.bench], "exclude one another"),
+                            ([self.bench, "--svg", "README.md/figures"], "the folder cannot be written"),
                             (["--html", "out.html"], "no file given"),
                             (["README.md", "--html"], "not an HDF5 file")):
             result = start([chorale, "report", *words])

@@ -4,7 +4,9 @@ namespace chorale::report {
 
 std::optional<Figure> layouts(const RecordSet& records);
 std::optional<Figure> loss(const RecordSet& records);
+std::optional<Figure> course(const RecordSet& records);
 std::optional<Figure> step_time(const RecordSet& records);
+std::optional<Figure> prediction(const RecordSet& records);
 std::optional<Figure> cost(const RecordSet& records);
 std::optional<Figure> pipeline(const RecordSet& records);
 std::optional<Figure> scaling(const RecordSet& records);
@@ -17,9 +19,11 @@ std::optional<Figure> pairs(const RecordSet& records);
 
 const std::vector<FigureRow>& all_figures() {
   static const std::vector<FigureRow> rows{
-      {"layouts", "The runs side by side", "training steps", layouts},
+      {"layouts", "Speed, memory, traffic and loss", "training steps", layouts},
       {"loss", "Loss", "training steps", loss},
+      {"course", "The course of training", "training steps that a machine took", course},
       {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},
+      {"prediction", "The time of a step, predicted and measured", "a prediction by the machine file", prediction},
       {"cost", "What a simulated step is spent on", "a run in virtual time", cost},
       {"pipeline", "The pipeline, measured and ideal", "a training run with several pipeline stages", pipeline},
       {"scaling", "Speed on more ranks", "runs on different numbers of ranks", scaling},

@@ -50,13 +50,16 @@ TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of the unit's pre
 TEST_CASE("ticks of whole numbers are whole") {
   CHECK(Scale(linear, Unit::plain, {1, 2, 6}).ticks(10) == std::vector<double>{1, 2, 3, 4, 5, 6});
   CHECK(Scale(linear, Unit::plain, {1, 2, 2.5}).ticks(10)[1] == Approx(1.2));
+  CHECK(Scale(linear, Unit::plain, {1, 4, 8}).ticks(3) ==
+        std::vector<double>{2, 4, 6, 8});  // with room for three, not only 5
 }
 
 TEST_CASE("logarithmic ticks are powers of ten (of two for bytes), with ticks between if there are few powers") {
   CHECK(labels(Scale(logarithmic, Unit::seconds, {2e-6, 0.5}), 6) == Words{"10 µs", "100 µs", "1 ms", "10 ms", "100 ms"});
   CHECK(labels(Scale(logarithmic, Unit::bytes, {1024, 0x1p20}), 6) ==
         Words{"1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"});
-  CHECK(labels(Scale(logarithmic, Unit::plain, {2, 7}), 6) == Words{"2", "5"});
+  CHECK(labels(Scale(logarithmic, Unit::plain, {2, 70}), 6) == Words{"2", "5", "10", "20", "50"});
+  CHECK(labels(Scale(logarithmic, Unit::plain, {2, 7}), 6) == Words{"2", "3", "4", "5", "6", "7"});  // too few of these
   const Scale scale(logarithmic, Unit::plain, {1, 100});
   CHECK(scale.place(10) == Approx(0.5));
   CHECK((!scale.holds(0) && !scale.holds(-1) && !scale.holds(nothing)));
