@@ -55,6 +55,15 @@ class Guard(LongJob):
         self.assertEqual(left_of(job), [])
         return time.monotonic() - began
 
+    def said_until(self, words, job):
+        """What a job says on stderr until it has said these words, which it must."""
+        errors = ""
+        while words not in errors:
+            line = job.stderr.readline()
+            self.assertTrue(line, errors)
+            errors += line
+        return errors
+
     def test_a_killed_rank_is_named_and_the_run_can_be_explained(self):
         job = self.train("--save-interval", "20")
         until(lambda: self.steps() > 30, job)
@@ -136,11 +145,7 @@ class Guard(LongJob):
         waits_for, asked = ranks_of(job)[0], ranks_of(job)[1]
         os.kill(waits_for, signal.SIGSTOP)  # so the step cannot end
         os.kill(asked, signal.SIGTERM)
-        errors = ""
-        while "without a limit" not in errors:
-            line = job.stderr.readline()
-            self.assertTrue(line, errors)
-            errors += line
+        errors = self.said_until("without a limit", job)
         self.assertRegex(errors, rf"warning: the ranks were asked to end; rank 0 on \S+ is still in (step|saving step) \d+\n"
                                  rf"  what is done is recorded in \S+/runs/\S+\n"
                                  rf"  the newest checkpoint: --load \S+/checkpoints/step-\d+\n"
@@ -152,9 +157,10 @@ class Guard(LongJob):
 
     def test_a_rank_that_dies_before_the_guard_knows_it_is_named(self):
         words = [chorale, "train", "--preset", "tiny", "--run-dir", self.folder.name]
-        result = start([*launch, "-n", "2", *words, ":", "-n", "1", "sh", "-c", "kill -9 $$"],
-                       OMPI_MCA_odls_base_sigkill_timeout="3")
-        self.assertIn("  rank 2 never reached the guard: dead since the start, or late\n", result.stderr)
+        job = spawn([*launch, "-n", "2", *words, ":", "-n", "1", "sh", "-c", "kill -9 $$"], stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, env={**os.environ, "OMPI_MCA_odls_base_sigkill_timeout": "5"})
+        self.addCleanup(self.end, job)
+        self.said_until("  rank 2 never reached the guard: dead since the start, or late\n", job)
 
     def hang(self, how, victim, backend):
         """Runs three ranks, one of which hangs. Returns the errors and the seconds from the start to the end."""
