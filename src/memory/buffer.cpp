@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/base/spare_memory.hpp"
 #include "src/base/text.hpp"
 
@@ -30,19 +29,19 @@ Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category cate
   if (allowed && memory.stores()) data_ = memory.take(bytes);
   if (!allowed || (memory.stores() && !data_)) {
     std::string why = fmt::format("the limit is {} per rank", human_bytes(ledger.limit()));
-    std::string fix = "use a smaller model or batch, recompute activations, or split the model over more ranks";
     std::int64_t room = ledger.limit();
     if (allowed) {
-      if (free_addresses() >= 0) fix = more_memory;
       const int error = errno;
       const std::int64_t free = memory.free_bytes();
       why = fmt::format("{} memory: {}", name_of(memory.device()), std::strerror(error));
+      if (memory.device().is_host() && free_addresses() >= 0) why += " under a limit of the address space (ulimit -v)";
       if (free >= 0) why += fmt::format(", {} free", human_bytes(free));
       room = ledger.total() + std::max<std::int64_t>(free, 0);
     }
     throw MemoryRefused(
         fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
-        fmt::format("{}; requested {} bytes, held now: {}", why, bytes, ledger.summary()), fix, room);
+        fmt::format("{}; requested {} bytes, held now: {}", why, bytes, ledger.summary()),
+        "use a smaller model or batch, recompute activations, or split the model over more ranks", room);
   }
   ledger.add(category, bytes);
 }

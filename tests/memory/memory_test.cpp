@@ -55,8 +55,9 @@ TEST_CASE("the error for memory that the machine refuses names the category too"
   getrlimit(RLIMIT_AS, &before);
   const rlimit tight{rlim_t{2} << 30, before.rlim_max};
   setrlimit(RLIMIT_AS, &tight);
-  CHECK_THROWS_WITH(allocator.allocate(std::int64_t{1} << 40, Category::activations),
-                    says("memory refused: 1.0 TiB for activations") && says("raise the limits of the process (ulimit -v"));
+  CHECK_THROWS_WITH(
+      allocator.allocate(std::int64_t{1} << 40, Category::activations),
+      says("memory refused: 1.0 TiB for activations") && says("under a limit of the address space (ulimit -v); "));
   setrlimit(RLIMIT_AS, &before);
   CHECK_THROWS(allocator.allocate(INT64_MAX, Category::activations));
 #endif
