@@ -226,6 +226,10 @@ class PlanCommand final : public Command {
     require_predictable({.plan = request_, .system = *system_});
     LayoutLimits limits = flags_.limits(ranks_, layout_flags_.context());
     limits.one_host = on_one_host();
+    if (explain_.size() > 2)
+      usage_error("--explain puts two layouts beside each other",
+                  fmt::format("{} are named: {}", explain_.size(), join(explain_, ",")),
+                  "name one, which is put beside the fastest, or two: --explain dp8.tp8,z3");
     for (const std::string& word : explain_) {
       explained_.push_back(inferred(parse_layout(word, ranks_), limits));
       require_fits(explained_.back(), limits);

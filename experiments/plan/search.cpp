@@ -264,8 +264,9 @@ std::string verdict_on(const Found& b, const Found& a, const SearchRequest& requ
         "it does not fit: a rank needs {} of {}, with the least that micro-batches and recomputation leave\n", bytes, most);
   else
     words += fmt::format("a rank needs {} of {}\n", bytes, most);
-  const std::string why = why_slower(b.step, a.step);
-  return why.empty() ? words : words + "it loses by " + why + "\n";
+  const auto& [fast, slow] = ratio < 1 ? std::pair(&b, &a) : std::pair(&a, &b);
+  const std::string why = why_slower(slow->step, fast->step);
+  return why.empty() ? words : words + fmt::format("{} loses by {}\n", to_string(slow->layout), why);
 }
 
 // Two ways side by side: the mean seconds of a rank, by what they are spent on.

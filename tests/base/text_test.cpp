@@ -80,6 +80,10 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   ratios.add({"~ 0.98"});  // an approximate number is right-aligned, too
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
+  TextTable unknown({"seconds", "note"});  // a number that is not known, and words that are empty
+  unknown.add({"1.5", ""}), unknown.add({"", "late"});
+  const auto rows = nlohmann::json::parse(unknown.print("json"));
+  CHECK((rows[0]["note"] == "" && rows[1]["seconds"].is_null()));
 }
 
 TEST_CASE("headings stand above their numbers, with units below them") {

@@ -161,10 +161,11 @@ class Planner(InFolder):
         self.assertEqual(len(re.findall(r" ~ 1\.\d", text)), tied)
         self.assertTrue(0 < tied)
         self.assertIn("\n~: within 8 % of the fastest, the planner's error, so it may be as fast\n", text)
+        few = [*words, "--tp", "8"]
         for shown, executed in (("3", 12), ("14", 14)):
-            found = json.loads(self.run_it(*words, "--rows", shown, "--format", "json"))
+            found = json.loads(self.run_it(*few, "--rows", shown, "--format", "json"))
             self.assertEqual((len(found["ways"]), found["executed"]), (int(shown), executed))
-        self.assertIn("left out: 9 more that were executed; --rows 0 shows them\n", self.run_it(*words, "--rows", "3"))
+        self.assertIn("left out: 9 more that were executed; --rows 0 shows them\n", self.run_it(*few, "--rows", "3"))
         self.refused(*words, "--memory-limit", "1G", says=["no way to train the model fits"])
         self.refused(*words, "--tp", "16", says=["considers no way that the flags allow"])
         self.refused(*words, "--ranks", "0", says=["search has no effect here", "ranks is 0"])
@@ -172,16 +173,20 @@ class Planner(InFolder):
     # "Why not FSDP?" is answered although the search does not list it, and although it may not fit.
     def test_the_search_explains_any_layout(self):
         words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
-                 "--global-batch-size", "256"]
+                 "--global-batch-size", "256", "--tp", "8", "--cp", "1"]  # few ways, so that the search is short
         text = self.run_it(*words, "--explain", "z3")
         self.assertRegex(text, r"\ndp64\.z3, micro-batch \d+, recompute \w+: [\d.]+ s/step, [\d.]+ times the time of\n")
-        self.assertRegex(text, r"\na rank needs [\d.]+ GiB of 70\.8 GiB\nit loses by \w.*\n")
-        self.assertRegex(text, r"(?m)^the step +[\d.]+ +[\d.]+ +\+[\d.]+$")
+        self.assertRegex(text, r"\na rank needs [\d.]+ GiB of 70\.8 GiB\n\S+ loses by \w.*\n")
+        first, second, more = re.search(r"(?m)^the step +([\d.]+) +([\d.]+) +([+-][\d.]+)$", text).groups()
+        self.assertAlmostEqual(float(second) - float(first), float(more), delta=0.02)
+        loses = re.search(r"\n(\S+) loses by ", text)[1]
+        self.assertEqual(loses == "dp64.z3", float(more) > 0)
         self.assertIn("it does not fit: a rank needs ", self.run_it(*words, "--explain", "dp64"))
         found = json.loads(self.run_it(*words, "--explain", "dp8.tp8,z3", "--format", "json"))
         pair = found["explained"]
         self.assertEqual([row["layout"] for row in pair], ["dp8.tp8", "dp64.z3"])
         self.assertTrue(all(row["products_s"] > 0 and row["step_s"] > 0 for row in pair))
+        self.refused(*words, "--explain", "z1,z2,z3", says=["--explain puts two layouts beside each other", "3 are named"])
         self.refused(*words, "--explain", "dp48", says=["48", "64"])
         self.refused(*words, "--explain", "dp1.tp64", says=["tensor", "64"])
         self.refused(*words[:5], "--ranks", "8", "--search", "--explain", "dp8", says=["explain has no effect here"])

@@ -612,6 +612,13 @@ class Train(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("0: no limit", start([chorale, "train", "--help"]).stdout)
 
+    def test_a_limit_above_the_memory_of_the_machine_is_warned_of(self):
+        for limit, warns in (("500T", True), ("100M", False)):
+            result = start([chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--no-save",
+                            "--memory-limit", limit])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("--memory-limit is 500.0 TiB, but " in result.stderr, warns, result.stderr)
+
     def test_a_layout_that_does_not_fit_is_refused(self):
         result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
         self.assertEqual(result.returncode, 2, result.stderr)

@@ -1,4 +1,5 @@
 """Ranks on several hosts, emulated on one machine (experiments/hosts)."""
+import json
 import os
 import re
 import signal
@@ -117,12 +118,15 @@ class Hosts(unittest.TestCase):
                 said = self.train(layout, "mpi", runs, ranks=4, order=order)
                 self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
 
+    def crossing(self, *words):
+        """Returns the bytes of a step that cross two hosts, as planned."""
+        plan = start([chorale, "plan", "--preset", "nano", "--backend", "mpi", "--hosts", "2,2", "--format", "json", *words])
+        return sum(row["across_hosts_bytes"] for row in json.loads(plan.stdout)["across_hosts"])
+
     def test_the_interfaces_carry_the_bytes_that_a_plan_says_cross_hosts(self):
-        units = {"B": 1, "kB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+        units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
         how = ["--algorithm", "ring", "--dtype", "bf16"]
-        plan = start([chorale, "plan", "--preset", "nano", "--layout", "dp4", "--backend", "mpi", "--hosts", "2,2", *how])
-        number, unit = re.search(r"; ([\d.]+) (\w+) of .* cross hosts", plan.stdout).groups()
-        planned = 4 * float(number) * units[unit]  # of four steps
+        planned = 4 * self.crossing("--layout", "dp4", *how)  # of four steps
         with tempfile.TemporaryDirectory() as runs:
             said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
         carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
@@ -139,16 +143,13 @@ class Hosts(unittest.TestCase):
         self.assertTrue(error, text)
 
     def test_a_dispatch_by_host_sends_each_token_to_a_host_once(self):
-        units = {"B": 1, "kB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+        units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
         how = ["--algorithm", "ring", "--num-experts", "8", "--moe-router-topk", "4", "--routing", "uniform",
                "--global-batch-size", "16", "--num-layers", "2"]
         planned, carried = {}, {}
         for dispatch in ("plain", "by-host"):
             words = [*how, "--moe-dispatch", dispatch]
-            plan = start([chorale, "plan", "--preset", "nano", "--layout", "dp4.ep4", "--backend", "mpi", "--hosts", "2,2",
-                          *words])
-            number, unit = re.search(r"; ([\d.]+) (\w+) of .* cross hosts", plan.stdout).groups()
-            planned[dispatch] = 4 * float(number) * units[unit]  # of four steps
+            planned[dispatch] = 4 * self.crossing("--layout", "dp4.ep4", *words)  # of four steps
             with tempfile.TemporaryDirectory() as runs:
                 said = self.train("dp4.ep4", "mpi", runs, ranks=4, order="slot", more=" ".join(words))
             carried[dispatch] = sum(float(number) * units[unit]

@@ -91,6 +91,22 @@ TEST_CASE("layouts with uncounted bytes are not compared") {
   for (const Candidate& c : choices.rows) CHECK(c.rival.empty());
 }
 
+TEST_CASE("times within the error of the fastest that fits are marked, and --rows counts in every format") {
+  std::vector<Candidate> all{candidate("dp4", 100, 50, 0), candidate("dp1.tp4", 50, 90, 0),
+                             candidate("dp1.pp4", 30, 10, 0.3), candidate("dp2.tp2", 200, 5, 0)};
+  const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // the last one does not fit
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds = seconds[i];
+  const Choices choices = in_order(all, 150);
+  const std::string text = table_of(choices, "text", 0, "", 0.1);
+  CHECK_THAT(text, says("~ 1.1 s"));
+  CHECK(std::ranges::count(text, '~') == 2);  // the second layout, and the line that explains the mark
+  CHECK_THAT(text, says("~: within 10 % of the fastest that fits"));
+  CHECK_THAT(table_of(choices, "text", 0, "", 0), !says("~"));
+  const std::string csv = table_of(choices, "csv", 2, "", 0.1);
+  CHECK(std::ranges::count(csv, '\n') == 3);
+  CHECK_THAT(csv, says("dp4,100,0,50,0,1,yes,\n"));
+}
+
 TEST_CASE("on real layouts, a rival is at least as good") {
   std::vector<Candidate> all;
   for (const Layout& layout : layouts_of(8)) all.push_back(weigh({.options = options_on(layout), .layout = layout}));
