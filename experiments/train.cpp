@@ -128,7 +128,7 @@ class Train final : public Command {
 
  private:
   static void warn(const Launch& launch, const std::string& warning) {
-    if (!warning.empty() && launch.rank == 0) fmt::print(stderr, "warning: {}\n", warning);
+    if (!warning.empty()) Log({.rank = launch.rank, .level = "warn"}).warn("{}", warning);
   }
 
   int train(Session& session) {

@@ -6,6 +6,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -15,6 +17,24 @@ namespace {
 
 constexpr spdlog::level::level_enum spdlog_levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                        spdlog::level::err, spdlog::level::off};
+
+// Shows each warning once. A suite runs many alike runs in one process, and each of them would give the same warnings.
+class Console final : public spdlog::sinks::stderr_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    const bool is_warning = message.level == spdlog::level::warn;
+    if (!is_warning || is_news({message.payload.data(), message.payload.size()}))
+      spdlog::sinks::stderr_sink_mt::log(message);
+  }
+
+ private:
+  static bool is_news(const std::string& warning) {
+    static std::mutex mutex;
+    static std::set<std::string> shown;
+    const std::lock_guard lock(mutex);
+    return shown.insert(warning).second;
+  }
+};
 
 }  // namespace
 
@@ -30,7 +50,7 @@ Log::Log(const Where& where) {
 
   std::vector<spdlog::sink_ptr> sinks;
   if (where.rank == 0) {
-    auto console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    auto console = std::make_shared<Console>();
     console->set_pattern("%v");
     console->set_level(console_level);
     sinks.push_back(std::move(console));
