@@ -10,7 +10,7 @@ SHELL := /bin/bash
 
 # ── what you may set ────────────────────────────────────────────────────────────────────────────────────────────────
 #: NP=8                 number of ranks of `make run` (default 4)
-#: BUDGET=0             time limit of the comparisons in `make run` (45s); every layout runs at least once; 0: six times each
+#: BUDGET=0             time of the comparisons in `make run` (45s), or longer: every layout runs at least once; 0: six times each
 #: UCX= CUDA= NCCL=     build without an optional library, even if it is found
 #: MPICXX=mpicxx.mpich  build with another MPI, in a separate build folder
 #: SANITIZE=thread      build with a sanitizer (address,undefined or thread), in a separate build folder
@@ -195,7 +195,8 @@ say-run:
 	  "  build       $$([ -e $B/chorale ] && echo 'what has changed since the last one' || \
 	    echo "the program, from scratch: about $$(($(build_s) / 60 / $$(nproc) + 1)) minutes on $$(nproc) processors, more on a busy machine")" \
 	  '  hosts       experiments/suites/two_hosts.toml, every layout once on two emulated hosts, where that is allowed' \
-  '  comparison  $(strategies), every layout once, and up to six times; both within BUDGET=$(BUDGET)' \
+  '  comparison  $(strategies), every layout once, which takes a minute or more,' \
+	  '              and up to six times as far as BUDGET=$(BUDGET) allows, which counts both' \
 	  '  and then    tables here; the record and a page of figures in runs/latest'
 
 ## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores

@@ -64,7 +64,8 @@ class Compare final : public Command {
           "repetitions of every run; 0: as the suite says; fewer than six cannot tell the fastest")
         .range(0, 1000);
     o.add_seconds("budget", budget_,
-                  "start no repetition that would end after this time; the first always runs; 0: no limit");
+                  "start no repetition that would end after this time; the first always completes, and may take longer; "
+                  "0: no limit");
     o.add("warm-up", warm_up_, "first steps of each run to exclude from speeds; they are recorded; -1: as the suite says")
         .range(-1, 1e6);
     o.add("seed", seed_, "seed for the order of the runs, and with --layouts for training too").range(0, 1e18);
@@ -213,7 +214,8 @@ class Compare final : public Command {
       }
       if (progress) {
         progress->expect(pace.expected(done));
-        progress->update(done++, turns[t].id());
+        progress->update(done, turns[t].id());
+        warn_of_overrun(record, pace.overrun(done++));
       }
       const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
@@ -234,6 +236,14 @@ class Compare final : public Command {
     }
     if (progress) progress->finish();
     return checks ? Exit::ok : Exit::check;
+  }
+
+  void warn_of_overrun(RunRecord& record, double seconds) {
+    if (seconds == 0 || std::exchange(warned_of_overrun_, true)) return;
+    record.log.warn(
+        "the first repetition will take about {}, the budget is {}; it completes all the same, because every run "
+        "runs at least once",
+        human_seconds(seconds), human_seconds(budget_));
   }
 
   struct Outcome {
@@ -290,6 +300,7 @@ class Compare final : public Command {
   std::string resume_, run_dir_ = "runs";
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
   double budget_ = 0;
+  bool warned_of_overrun_ = false;
   std::int64_t no_time_from_ = 0;  // the first repetition that the budget excludes; 0: none
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting

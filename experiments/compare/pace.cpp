@@ -19,6 +19,7 @@ bool Pace::may_begin(std::int64_t repetition) {
   if (repetition_ > 0) slowest_ = std::max(slowest_, (now - repetition_began_) / turns_of(repetition_));
   if (repetition_ > 0 && budget_ > 0 && now - began_ + turns_of(repetition) * slowest_ > budget_) return false;
   repetition_ = repetition;
+  if (first_ == 0) first_ = repetition;
   repetition_began_ = now;
   return true;
 }
@@ -33,6 +34,14 @@ std::int64_t Pace::expected(std::int64_t done) const {
     turns += of_repetition;
   }
   return turns;
+}
+
+double Pace::overrun(std::int64_t done) const {
+  if (budget_ <= 0 || repetition_ != first_) return 0;
+  const double turns = turns_of(first_);
+  if (done < 1 || static_cast<double>(done) < std::min(2.0, turns - 1)) return 0;
+  const double seconds = (clock_.seconds() - began_) * turns / static_cast<double>(done);
+  return seconds > budget_ ? seconds : 0;
 }
 
 }  // namespace chorale::compare

@@ -1,6 +1,6 @@
-// Keeps a comparison within a time budget. The first repetition always takes place, so that every run runs once. Then as
-// many whole repetitions follow as fit. Runs are never shortened, so what a run trains does not depend on the machine's
-// speed.
+// Keeps a comparison within a time budget. The first repetition always takes place, so that every run runs once, however
+// long that takes. Then as many whole repetitions follow as fit. Runs are never shortened, so what a run trains does not
+// depend on the machine's speed.
 //
 //   turns      A C B D | B A D C | …        a repetition starts if the rest of the budget is at least its number of turns
 //                                           times the mean turn of the slowest repetition so far
@@ -23,6 +23,9 @@ class Pace {
   // Predicts how many of the turns left will run, from the mean time of the first `done` turns. Call it after may_begin().
   // Counts whole repetitions: those that fit into the budget, but at least the current one.
   std::int64_t expected(std::int64_t done) const;
+  // The seconds that the first repetition will probably take, if that is more than the budget and `done` turns of it tell;
+  // else 0. One turn of many says little: the first also measures the machine's peak.
+  double overrun(std::int64_t done) const;
 
  private:
   double turns_of(std::int64_t repetition) const;
@@ -30,7 +33,7 @@ class Pace {
   double budget_;
   std::vector<std::int64_t> left_;
   double began_, repetition_began_, slowest_ = 0;  // slowest_: seconds of a turn, the largest mean of a repetition
-  std::int64_t repetition_ = 0;                    // 0: none has begun
+  std::int64_t repetition_ = 0, first_ = 0;        // 0: none has begun
   Clock& clock_;
 };
 

@@ -162,6 +162,8 @@ class Compare(unittest.TestCase):
         result = self.compare(suite, "--budget", "0.001s")
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
+        self.assertRegex(result.stderr, r"(?m)^warning: the first repetition will take about .* s, the budget is 1 ms; it "
+                                        r"completes all the same, because every run runs at least once$")
         self.assertIn("1 of 3 repetitions were run: another would have exceeded the budget of 1 ms; to run the others: "
                       f"mpirun -n 2 {chorale} compare --resume {whole} --budget 0\n", result.stdout)
         with h5py.File(f"{whole}/run.h5") as record:

@@ -44,6 +44,23 @@ TEST_CASE("after a short first repetition, the next one is expected to take as l
   CHECK_FALSE(pace.may_begin(4));
 }
 
+TEST_CASE("a first repetition that will exceed the budget is foreseen after two turns") {
+  VirtualClock clock;
+  Pace pace(100, {6, 6}, clock), alone(100, {1, 1}, clock), unlimited(0, {6, 6}, clock);
+  for (Pace* const each : {&pace, &alone, &unlimited}) REQUIRE(each->may_begin(1));
+  CHECK(pace.overrun(0) == 0);
+  clock.sleep(60);
+  CHECK(pace.overrun(1) == 0);   // one turn of six says little
+  CHECK(alone.overrun(1) == 0);  // it fits
+  CHECK(pace.overrun(2) == 180);
+  CHECK(unlimited.overrun(2) == 0);
+  CHECK(pace.overrun(4) == 0);  // 90 s
+  clock.sleep(60);
+  CHECK(alone.overrun(1) == 120);
+  REQUIRE(alone.may_begin(1));
+  CHECK_FALSE(alone.may_begin(2));
+}
+
 TEST_CASE("a comparison predicts the number of runs within its budget") {
   VirtualClock clock;
   const Pace pace(100, std::vector<std::int64_t>(6, 3), clock);
