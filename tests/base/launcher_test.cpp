@@ -17,6 +17,6 @@ TEST_CASE("a launch returns its exit code or 128 plus its signal, or throws if t
   CHECK(end_of("exit 3") == 3);
   CHECK(end_of("kill -KILL $$") == 128 + SIGKILL);
   std::signal(SIGCHLD, SIG_IGN);  // makes the kernel discard exit codes
-  CHECK_THROWS_WITH(end_of("exit 3"), says("the exit status of the ranks is unknown"));
+  CHECK_THROWS_WITH(end_of("exit 3"), says("the exit status of a child process is unknown"));
   std::signal(SIGCHLD, SIG_DFL);
 }

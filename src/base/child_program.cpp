@@ -1,0 +1,91 @@
+#include "src/base/child_program.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/descriptor.hpp"
+#include "src/base/error.hpp"
+
+extern char** environ;
+
+namespace chorale {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));  // exec does not change them
+  all.push_back(nullptr);
+  return all;
+}
+
+// What the child does before it becomes the program. It allocates nothing, because other threads may hold the allocator's
+// lock while this process forks. Returns only if something failed.
+void become(const ChildProgram& program, char** words, char** environment, const cpu_set_t* cpus, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) raise(SIGTERM);  // it died before this line
+  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int output = open(program.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int errors = open(program.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (input < 0 || output < 0 || errors < 0) return;
+  if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0) return;
+  if (cpus) sched_setaffinity(0, sizeof *cpus, cpus);
+  if (!program.folder.empty() && chdir(program.folder.c_str()) != 0) return;
+  execvpe(words[0], words, environment);
+}
+
+}  // namespace
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable; ++variable) all.emplace_back(*variable);
+  return all;
+}
+
+ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::function<void(int pid)>& meanwhile) {
+  std::vector<char*> words = pointers(program.words), environment = pointers(program.environment);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (const int cpu : program.cpus) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {.trouble = fmt::format("pipe: {}", std::strerror(errno))};
+  const Descriptor reads(ends[0]);
+  Descriptor writes(ends[1]);
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0) return {.trouble = fmt::format("fork: {}", std::strerror(errno))};
+  if (child == 0) {
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);  // MPI's connections are not for the program
+    become(program, words.data(), environment.data(), program.cpus.empty() ? nullptr : &cpus, parent);
+    const int why = errno;
+    [[maybe_unused]] const auto told = write(writes.get(), &why, sizeof why);
+    _exit(127);
+  }
+  writes = Descriptor();
+  int why = 0;
+  const bool failed = read(reads.get(), &why, sizeof why) == sizeof why;  // the pipe closes when the program starts
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
+    meanwhile(child);
+    clock.sleep(0.02);
+  }
+  if (failed) return {.trouble = std::strerror(why)};
+  if (ended < 0)
+    throw Error(Exit::runtime, "the exit status of a child process is unknown",
+                fmt::format("{}: waitpid: {}", program.words[0], std::strerror(errno)),
+                "SIGCHLD must not be ignored when this program starts");
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+}
+
+}  // namespace chorale
