@@ -19,6 +19,7 @@
 #include "experiments/command.hpp"
 #include "experiments/report/comparison.hpp"
 #include "experiments/report/conditions.hpp"
+#include "experiments/report/csv_rows.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
 #include "experiments/report/suite_summary.hpp"
@@ -94,7 +95,9 @@ std::string how_equal(const std::vector<std::string>& a, const std::vector<std::
 class Report final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("file", files_, "the records; with --html, also the page to write (*.html)");
+    options.add_positional("file", files_,
+                           "the records, and rows that were measured elsewhere (*.csv); with --html, also the page to write "
+                           "(*.html)");
     options.add("html", html_, "write a page with figures; default: report.html beside the first record");
     options.add("svg", svg_, "write the figures of the page into this folder, one SVG file each").words("DIR");
     options.add("tensorboard", tensorboard_, "write TensorBoard's event files into this folder: tensorboard --logdir DIR")
@@ -106,10 +109,11 @@ class Report final : public Command {
              "with 2 if there are too few launches to tell")
         .words("FILE.h5,…");
     options.add("threshold", threshold_, "the largest slowdown that --check accepts").words("PERCENT");
-    options.add("all", all_, "print every group of a suite's record, instead of a summary");
+    options.add("all", all_, "print every group of a suite's record, instead of its summary");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
+    report::add_metric(options, metric_);
     options.add("rows", rows_, "print this many of the newest rows of each table; 0: all, the default for csv, json and md")
         .range(0, 1e9);
     options.add("format", format_, "output format").one_of(TextTable::formats());
@@ -135,7 +139,12 @@ class Report final : public Command {
     share_ = share_in(threshold_);
     if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty() || !svg_.empty())
       return;  // these read the records as runs
-    for (const std::string& file : files_) records_.push_back({file, Reader(file)});
+    for (const std::string& file : files_)
+      if (!report::is_csv(file)) records_.push_back({file, Reader(file)});
+    if (records_.empty())
+      usage_error(
+          "a CSV file alone is no comparison", join(files_, " "),
+          fmt::format("name the record that its rows stand beside: {} report runs/latest/run.h5 {}", program(), files_[0]));
     for (const report::RecordFile& record : records_)
       if (!group_.empty()) report::require_group(record, group_);
   }
@@ -154,6 +163,9 @@ class Report final : public Command {
     if (!reference_.empty()) return check_speed();
     const bool default_rows = session.options.origin("rows") == "default";
     if (format_ != "text" && default_rows) rows_ = 0;  // programs get all rows
+    const bool are_suites =
+        std::ranges::all_of(records_, [](const report::RecordFile& record) { return report::holds_summary(record.reader); });
+    if (format_ != "text" && are_suites && !all_ && group_.empty()) group_ = "summary";
     const report::Wanted wanted{group_, rows_ == 0 ? -1 : rows_, format_, screen_columns()};
     if (format_ != "text" || !group_.empty() || all_ || !default_rows) {
       report::print_tables(records_, wanted);
@@ -162,7 +174,7 @@ class Report final : public Command {
     for (std::size_t r = 0; r < records_.size(); ++r) {
       if (r > 0) fmt::print("\n");
       if (report::holds_runs(records_[r].reader))
-        fmt::print("{}", report::suite_summary(records_[r].name, warm_up_, screen_columns()));
+        fmt::print("{}", report::suite_summary(with_rows(records_[r].name), warm_up_, metric_, screen_columns()));
       else
         report::print_tables({&records_[r], 1}, wanted);
     }
@@ -170,10 +182,17 @@ class Report final : public Command {
   }
 
  private:
+  // The record, and the CSV files whose rows stand beside its runs.
+  std::vector<std::string> with_rows(const std::string& record) const {
+    std::vector<std::string> files{record};
+    std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
+    return files;
+  }
+
   int write_page() const {
     const fs::path beside = fs::path(files_.front()).parent_path() / "report.html";
     const fs::path page = page_.empty() ? beside : fs::path(page_);
-    const std::string html = report::page_of(report::read_records(files_, warm_up_));
+    const std::string html = report::page_of(report::read_records(files_, warm_up_, metric_));
     const bool has_folder = fs::is_directory(fs::absolute(page).parent_path());
     const std::string why_not = has_folder ? replace_file(page, html) : std::strerror(ENOENT);
     if (!why_not.empty())
@@ -260,7 +279,7 @@ class Report final : public Command {
   std::vector<std::string> files_;
   std::vector<report::RecordFile> records_;
   std::vector<std::string> reference_;
-  std::string group_, format_ = "text", page_, svg_, tensorboard_, threshold_ = "5%";
+  std::string group_, metric_ = report::by_settings, format_ = "text", page_, svg_, tensorboard_, threshold_ = "5%";
   bool html_ = false, compare_ = false, all_ = false;
   double share_ = 0;
   std::int64_t rows_ = 10, warm_up_ = report::by_rule;

@@ -71,11 +71,11 @@ std::string spread_name(bool one_run, bool has_interval, const std::string& samp
 
 std::string spread_names(const std::set<std::string>& kinds) { return join({kinds.begin(), kinds.end()}, " or "); }
 
-std::string test_for(const std::vector<ByBlock>& kinds) {
+std::string test_for(const std::vector<ByBlock>& kinds, const std::string& blocks) {
   const Contrast contrast = chorale::contrast(kinds.at(0), kinds.at(1));
   std::size_t fewest = contrast.blocks;
   for (const ByBlock& kind : kinds) fewest = std::min(fewest, kind.size());
-  return contrast.paired ? fmt::format("paired t-test over {} repetitions", fewest)
+  return contrast.paired ? fmt::format("paired t-test over {} {}", fewest, blocks)
                          : fmt::format("Welch's t-test over {} runs of each", fewest);
 }
 

@@ -30,8 +30,9 @@ Summary over_repetitions(const std::vector<const Run*>& runs, const std::functio
 std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers);
 std::vector<double> medians_of(const std::vector<Summary>& summaries);
 
-// The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions".
-std::string test_for(const std::vector<ByBlock>& kinds);
+// The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions". `blocks`: what
+// the pairs share.
+std::string test_for(const std::vector<ByBlock>& kinds, const std::string& blocks = "repetitions");
 
 // The name of a spread: "range of the runs", or, for one run, "95 % interval of its steps' median". `samples`: what the run
 // measured, steps or calls.

@@ -83,7 +83,8 @@ std::string attribute(const RecordSet& records, const std::string& name) {
 
 std::string counted_commands(const RecordSet& records) {
   std::map<std::string, int> commands;
-  for (const Run& run : records.runs) ++commands[run.command.empty() ? "chorale" : "chorale " + run.command];
+  for (const Run& run : records.runs)
+    ++commands[run.command == another_program ? run.command : trim("chorale " + run.command)];
   std::vector<std::string> words;
   for (const auto& [command, count] : commands)
     words.push_back(count == 1 ? "a run of " + command : fmt::format("{} runs of {}", count, command));
@@ -192,7 +193,8 @@ std::string settings_of(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
   for (const Run& run : records.runs) {
     const auto command = run.attributes.find("cmdline");
-    const std::string launcher = run.ranks() > 1 ? fmt::format("mpirun -n {} ", run.ranks()) : "";
+    const bool has_launcher = run.ranks() > 1 && run.command != another_program;
+    const std::string launcher = has_launcher ? fmt::format("mpirun -n {} ", run.ranks()) : "";
     runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : launcher + command->second});
   }
   for (const auto& [key, value] : records.common_settings()) common.add({key, value});

@@ -10,9 +10,9 @@ namespace chorale::report {
 
 const std::vector<Criterion>& all_criteria() {
   static const std::vector<Criterion> criteria{
-      {"tokens/s", "Speed", true, Unit::plain, 4,
+      {by_speed, "Speed", true, Unit::plain, 4,
        [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); }},
-      {"held-out loss", "Held-out loss", false, Unit::plain, 5,
+      {by_loss, "Held-out loss", false, Unit::plain, 5,
        [](const Run& run) {
          const double loss = held_out_loss(run);
          return std::isfinite(loss) ? std::vector{loss} : std::vector<double>{};

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <span>
 
 #include "experiments/command.hpp"
+#include "experiments/report/csv_rows.hpp"
+#include "experiments/report/training.hpp"
 #include "experiments/statistics.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
@@ -54,13 +57,7 @@ std::string layout_of(const Run& run) {
   }
 }
 
-std::string words_for(const std::string& key, const std::string& value) {
-  static const std::set<std::string> needs_key{"auto", "none", "true", "false", "yes", "no", ""};
-  const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
-  return is_word || key == "dtype" ? value : key + " " + (value.empty() ? "-" : value);
-}
-
-std::set<std::string> differing_settings(const std::vector<Run>& runs, const std::string& command) {
+std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command) {
   std::map<std::string, std::set<std::string>> values;
   for (const Run& run : runs)
     if (run.command == command)
@@ -79,14 +76,16 @@ void tell_shapes_apart(std::vector<Run>& runs) {
     for (const std::string& key : said_by_shape) {
       const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
       if (key == "preset" || std::ranges::none_of(same, differs)) continue;
-      for (Run* const run : same) run->label += ", " + words_for(key, run->setting(key));
+      for (Run* const run : same) run->label += ", " + in_label(key, run->setting(key));
     }
 }
 
-void label_all(std::vector<Run>& runs) {
+void label_all(std::vector<Run>& runs, const std::string& metric) {
   for (Run& run : runs) {
-    const std::set<std::string> keys = differing_settings(runs, run.command);
+    std::set<std::string> keys = settings_that_differ(runs, run.command);
+    if (metric == by_loss) keys.erase("seed");
     std::vector<std::string> words;
+    if (run.command == another_program) continue;  // it has its label
     if (run.command == "train")
       words.push_back(run.layout = layout_of(run));
     else
@@ -95,7 +94,7 @@ void label_all(std::vector<Run>& runs) {
       words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
     for (const std::string& key : keys) {
       if (!run.settings.count(key)) continue;
-      run.differing[key] = words_for(key, run.setting(key));
+      run.differing[key] = in_label(key, run.setting(key));
       if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(run.differing[key]);
     }
     run.label = join(words, ", ");
@@ -147,10 +146,37 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
   run.status = attribute("status");
   for (const std::string& text : run.group("config").words("toml"))
     for (const Setting& setting : read_toml(text, run.id)) run.settings[setting.key] = setting.text;
+  if (const std::string label = attribute("label"); !label.empty()) {
+    run.label = label, run.command = another_program;
+    return run;
+  }
   run.command = command_in(attribute("cmdline"));
   const bool trained = !run.group("train").numbers("step").empty() || run.settings.count("train-iters");
   if (run.command.empty() && trained) run.command = "train";
   return run;
+}
+
+// With one seed, repetitions have the same loss.
+void make_seeds_blocks(std::vector<Run>& runs) {
+  for (Run& run : runs)
+    if (const std::string seed = run.setting("seed"); run.command == "train" && !seed.empty()) run.block = "seed " + seed;
+}
+
+// With the CSV files that lie beside them, unless they are named too.
+std::vector<std::string> with_rows_beside(const std::vector<std::string>& files) {
+  std::vector<std::string> all;
+  for (const std::string& file : files) {
+    all.push_back(file);
+    const std::filesystem::path beside = std::filesystem::path(file).parent_path() / rows_beside;
+    const auto is_same = [&](const std::string& other) {
+      std::error_code error;
+      return std::filesystem::equivalent(other, beside, error);
+    };
+    if (std::filesystem::is_regular_file(beside) && std::ranges::none_of(files, is_same) &&
+        std::ranges::none_of(all, is_same))
+      all.push_back(beside.string());
+  }
+  return all;
 }
 
 std::int64_t told_by(const Reader& suite) {
@@ -159,6 +185,12 @@ std::int64_t told_by(const Reader& suite) {
 }
 
 }  // namespace
+
+std::string in_label(const std::string& setting, const std::string& value) {
+  static const std::set<std::string> needs_key{"auto", "none", "true", "false", "yes", "no", ""};
+  const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
+  return is_word || setting == "dtype" ? value : setting + " " + (value.empty() ? "-" : value);
+}
 
 bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
 
@@ -211,15 +243,17 @@ std::vector<double> Group::medians(const std::string& name) const {
 }
 
 std::vector<double> Run::steady(std::vector<double> of_steps) const {
-  return after_warm_up(std::move(of_steps), source->warm_up);
+  return after_warm_up(std::move(of_steps), source ? source->warm_up : by_rule);
 }
 
 bool Run::has(const std::string& group) const {
+  if (!source) return tables.contains(group);
   return std::count(source->groups.begin(), source->groups.end(), prefix + "/" + group) > 0;
 }
 
 Group Run::group(const std::string& name) const {
-  return has(name) ? Group(source->reader.variables(prefix + "/" + name), source->warm_up) : Group();
+  if (!has(name)) return Group();
+  return source ? Group(source->reader.variables(prefix + "/" + name), source->warm_up) : Group(tables.at(name), by_rule);
 }
 
 Group Run::root() const {
@@ -252,23 +286,35 @@ std::vector<std::vector<const Run*>> RecordSet::labelled(const std::string& grou
 }
 
 std::map<std::string, std::string> RecordSet::common_settings() const {
-  std::map<std::string, std::string> common = runs.empty() ? std::map<std::string, std::string>{} : runs.front().settings;
+  const auto is_ours = [](const Run& run) { return run.command != another_program; };
+  const auto first = std::ranges::find_if(runs, is_ours);
+  if (first == runs.end()) return {};
+  std::map<std::string, std::string> common = first->settings;
   for (const Run& run : runs)
-    std::erase_if(common, [&](const auto& entry) { return run.setting(entry.first) != entry.second; });
+    if (is_ours(run)) std::erase_if(common, [&](const auto& entry) { return run.setting(entry.first) != entry.second; });
   return common;
 }
 
-RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up) {
+std::set<std::string> RecordSet::differing_settings() const { return settings_that_differ(runs, "train"); }
+
+RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up, const std::string& metric) {
   RecordSet set{.files = files};
-  for (const std::string& file : files) {
+  std::string told = metric;
+  for (const std::string& file : with_rows_beside(files)) {
+    if (is_csv(file)) {
+      for (Run& run : runs_in_csv(file)) set.runs.push_back(std::move(run));
+      continue;
+    }
     Reader reader(file);
     std::vector<std::string> groups = reader.groups();
     const std::int64_t here = warm_up == by_rule ? told_by(reader) : warm_up;
     const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups), here});
     if (std::count(source->groups.begin(), source->groups.end(), "/config"))
-      for (const Variable& variable : source->reader.variables("/config"))
+      for (const Variable& variable : source->reader.variables("/config")) {
         if (variable.name == "question")
           set.questions.insert(set.questions.end(), variable.cells.begin(), variable.cells.end());
+        if (variable.name == "metric" && told == by_settings) told = variable.cells.at(0);
+      }
     std::set<std::string> prefixes;
     std::vector<std::string> ordered;
     for (const std::string& group : source->groups) {
@@ -281,7 +327,15 @@ RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_
     for (const std::string& prefix : ordered) set.runs.push_back(read_run(source, prefix));
     name_launches(std::span(set.runs).subspan(before), *source);
   }
-  label_all(set.runs);
+  set.metric_is_told = std::ranges::count(metrics(), told) > 0;
+  const bool have_losses = std::ranges::none_of(
+      set.runs, [](const Run& run) { return run.command == "train" && std::isnan(held_out_loss(run)); });
+  if (set.metric_is_told)
+    set.metric = told;
+  else if (have_losses)
+    set.metric = metric_for(set.differing_settings());
+  label_all(set.runs, set.metric);
+  if (set.metric == by_loss) make_seeds_blocks(set.runs);
   return set;
 }
 

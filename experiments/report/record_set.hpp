@@ -3,15 +3,18 @@
 //   run.h5      one run: its groups are at the root               /train, /phases, /config …
 //   suite.h5    a suite: each run has a folder of groups          /runs/<id>/train …
 //   bench.h5    with --launches: each launch is a run             /runs/launch-1/series …
+//   rows.csv    rows that were measured elsewhere                 csv_rows.hpp; outside.csv beside a record is read with it
 //
 // A run's label is its layout and the settings in which runs of the same command differ. Runs with the same label are
-// repetitions of each other.
+// repetitions of each other. If runs are judged by their loss, seeds are repetitions too (metric.hpp).
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "experiments/report/metric.hpp"
 #include "src/record/reader.hpp"
 
 namespace chorale::report {
@@ -50,13 +53,16 @@ struct Source {
   std::int64_t warm_up = by_rule;
 };
 
+inline constexpr const char* another_program = "another program";  // the command of runs that are not chorale's
+
 struct Run {
   std::string id, label, layout, command, status;
   std::string launch, block;  // names of the run's launch, and of its repetition within the launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
   std::map<std::string, std::string> differing;  // settings in which runs of its command differ, as words: "warm-up 3"
-  std::shared_ptr<const Source> source;
-  std::string prefix;  // the beginning of the paths of its groups: "" or "/runs/<id>"
+  std::shared_ptr<const Source> source;          // null for a row of a CSV file
+  std::map<std::string, std::vector<Variable>> tables;  // of such a row, by group
+  std::string prefix;                                   // the beginning of the paths of its groups: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
   Group group(const std::string& name) const;                      // "train"
@@ -71,16 +77,21 @@ struct Run {
 struct RecordSet {
   std::vector<std::string> files;
   std::vector<std::string> questions;  // the questions of the suites, which serve as titles
-  std::string metric;                  // what the runs are judged by (ranking.hpp); "": by their speed
+  std::string metric = by_speed;       // what training runs are judged by (metric.hpp)
+  bool metric_is_told = false;         // by the suite or the user; otherwise by the settings
   std::vector<Run> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.
   std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
+  std::set<std::string> differing_settings() const;            // in which the training runs differ
 };
 
-bool tells_runs_apart(const std::string& setting);  // false for folders, log levels and the like
+bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
+std::string in_label(const std::string& setting, const std::string& value);  // "lr 0.001", as labels have it
 
-RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule);
+// `metric`: one of metrics(), or by_settings.
+RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule,
+                       const std::string& metric = by_settings);
 
 }  // namespace chorale::report

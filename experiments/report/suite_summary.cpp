@@ -48,8 +48,7 @@ std::string what_was_compared(const RecordSet& records) {
 
 // The turns without a result: "tp8-r1: why", and how many have not run.
 std::string missing_in(const Reader& record, std::size_t columns) {
-  const std::vector<std::string> groups = record.groups();
-  if (!std::ranges::count(groups, "/summary")) return "";
+  if (!holds_summary(record)) return "";
   const Group summary(record.variables("/summary"), by_rule);
   const std::vector<std::string> ids = summary.words("id"), statuses = summary.words("status");
   std::string out;
@@ -91,6 +90,8 @@ bool holds_runs(const Reader& record) {
   return std::ranges::any_of(record.groups(), [](const std::string& group) { return group.starts_with("/runs/"); });
 }
 
+bool holds_summary(const Reader& record) { return std::ranges::count(record.groups(), "/summary") > 0; }
+
 std::string answer_of(const RecordSet& records, std::size_t columns) { return figures_in_text(records, columns).tables; }
 
 std::string fastest_of(const RecordSet& records, std::size_t columns) {
@@ -100,10 +101,11 @@ std::string fastest_of(const RecordSet& records, std::size_t columns) {
   return figure ? table_with_finding(*figure, columns) : "";
 }
 
-std::string suite_summary(const std::string& file, std::int64_t warm_up, std::size_t columns) {
-  const RecordSet records = read_records({file}, warm_up);
+std::string suite_summary(const std::vector<std::string>& files, std::int64_t warm_up, const std::string& metric,
+                          std::size_t columns) {
+  const RecordSet records = read_records(files, warm_up, metric);
   const Reader& record = records.runs.at(0).source->reader;
-  const std::string path = escape_control(file);
+  const std::string path = escape_control(files.at(0));
   std::string out = path + "\n";
   for (const std::string& question : records.questions)
     if (!question.empty()) out += paragraph("", question, columns);

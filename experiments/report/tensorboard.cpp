@@ -140,6 +140,7 @@ std::vector<std::string> write_tensorboard(const RecordSet& records, const fs::p
                        {"mfu", "speed/mfu"},
                        {"step_time", "speed/step_time"}});
     text += frames_of(eval, times_of(eval, train.numbers("step"), times), {{"loss", "eval/loss"}});
+    if (!run.source) continue;  // a row of a CSV file has no steps
     const std::string suite = run.prefix.empty() ? "" : as_name(run.source->reader.attribute("run_id"));
     const fs::path file = folder / suite / as_name(run.id) / fmt::format("events.out.tfevents.{:.0f}.chorale", start);
     if (const std::string why_not = replace_file(file, text); !why_not.empty())

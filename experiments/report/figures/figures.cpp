@@ -3,6 +3,7 @@
 namespace chorale::report {
 
 std::optional<Figure> layouts(const RecordSet& records);
+std::optional<Figure> sweep(const RecordSet& records);
 std::optional<Figure> loss(const RecordSet& records);
 std::optional<Figure> course(const RecordSet& records);
 std::optional<Figure> step_time(const RecordSet& records);
@@ -20,6 +21,7 @@ std::optional<Figure> pairs(const RecordSet& records);
 const std::vector<FigureRow>& all_figures() {
   static const std::vector<FigureRow> rows{
       {"layouts", "Speed, memory, traffic and loss", "training steps", layouts},
+      {"sweep", "Held-out loss by setting", "training runs that differ in one setting that changes what they learn", sweep},
       {"loss", "Loss", "training steps", loss},
       {"course", "The course of training", "training steps that a machine took", course},
       {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},

@@ -1,7 +1,8 @@
-// The runs side by side: speed with its interval, memory, traffic and loss. Each number is the median over the repetitions;
-// memory is the most that any of them needed. A paired test over the repetitions, in which all
-// runs took turns, decides which run is fastest (blocks.hpp). ~ marks a run that cannot be distinguished from the fastest; ?
-// marks too few repetitions to tell.
+// The runs side by side: speed, memory, traffic and loss. The runs are judged by speed or by held-out loss (metric.hpp);
+// the table is in that order, and has an interval of that number. Each number is the median over the repetitions; memory is
+// the most that any of them needed. A paired test over the repetitions, in which all runs took turns, or over the seeds
+// decides which run is best (blocks.hpp). ~ marks a run that cannot be distinguished from the best; ? marks too few
+// repetitions or seeds to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/figures/pareto.hpp"
 #include "experiments/report/training.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {
@@ -19,123 +21,213 @@ struct Row {
   std::string label;
   std::size_t runs = 0;
   bool simulated = false;  // repetitions would not differ
-  ByBlock speed;
-  Summary of_speed;
-  double predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
+  std::string mark = {};   // "? " or "~ "
+  ByBlock judged;          // the number that decides, by block; empty: the runs have none
+  Summary of_judged = {.median = absent, .ci_low = absent, .ci_high = absent};
+  double speed = absent, predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
          imbalance = absent, loss = absent;
-
-  std::string spread() const { return spread_name(runs == 1, of_speed.has_interval); }
 };
 
-Row row_of(const std::vector<const Run*>& runs) {
+Row row_of(const std::vector<const Run*>& runs, const Criterion& criterion) {
   Row row{.label = runs.front()->label, .runs = runs.size(), .simulated = runs.front()->simulated()};
   const auto steps = [](const char* column) {
     return [column](const Run& run) { return run.steady(run.group("train").numbers(column)); };
   };
-  row.speed = per_block(runs, steps("tokens_per_s"));
-  if (!row.speed.empty()) row.of_speed = spread_of(runs, steps("tokens_per_s"));
+  const ByBlock speed = per_block(runs, steps("tokens_per_s"));
+  if (!speed.empty()) row.speed = summarize(speed).median;
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const auto median = [&](double (*of)(const Run&)) { return over_repetitions(runs, of).median; };
   row.peak = largest_peak(fullest_of(runs)), row.sent = median(bytes_per_step), row.bubble = median(bubble_share),
   row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
   row.predicted = median([](const Run& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
+  row.judged = per_block(runs, criterion.samples);
+  if (!row.judged.empty())  // a spread over the steps of one run, but not over its one loss
+    row.of_judged = criterion.highest_is_best ? spread_of(runs, criterion.samples) : summarize(row.judged);
   return row;
 }
 
 std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4); }
 
-std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
+// Whether the other rows differ from the first one.
+struct Verdict {
+  std::size_t alike = 0;    // the rows that cannot be distinguished from the first
+  std::size_t unknown = 0;  // the rows with too few blocks to tell
+  std::size_t blocks = 0;   // of the row with the fewest
+  std::string test;         // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
+};
 
-// Says which run is fastest (the first row), and whether the other rows can be distinguished from it. `alike` is the number
-// of rows that cannot. `unknown` is the number of rows with too few `blocks` to tell.
-std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
+// Also marks the rows.
+Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
+  std::vector<ByBlock> judged;
+  for (const Row& row : rows) judged.push_back(row.judged);
+  const std::vector<double> p = p_from_the_first(judged);
+  Verdict verdict{.blocks = judged.front().size()};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_alike = i > 0 && p[i] >= significant, is_unknown = std::isnan(p[i]) && !rows[i].simulated;
+    verdict.blocks = std::min(verdict.blocks, judged[i].size());
+    verdict.alike += is_alike, verdict.unknown += is_unknown;
+    if (!judged[i].empty()) rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
+  }
+  if (rows.size() > 1)
+    verdict.test =
+        fmt::format("{}, Holm's correction, p {} {}", test_for(judged, blocks), verdict.alike ? "≥" : "<", significant);
+  return verdict;
+}
+
+std::string cannot_be_distinguished(const Verdict& verdict) {
+  return fmt::format("{} other{} be distinguished from it (~, {}).", verdict.alike,
+                     verdict.alike == 1 ? " cannot" : "s cannot", verdict.test);
+}
+
+std::string spread_of_speed(const Row& row) { return spread_name(row.runs == 1, row.of_judged.has_interval); }
+
+std::string fastest(const std::vector<Row>& rows, const Verdict& verdict) {
   const Row &best = rows.front(), &worst = rows.back();
+  const double median = best.of_judged.median, times = median / worst.of_judged.median;
   if (rows.size() == 1)
-    return fmt::format("{} trains {} tokens/s ({} {}).", best.label, tokens(best.of_speed.median), best.spread(),
-                       interval(best.of_speed));
-  std::vector<ByBlock> speeds;
-  for (const Row& row : rows) speeds.push_back(row.speed);
-  const std::string test = fmt::format("{}, Holm's correction, p {} {}", test_for(speeds), alike ? "≥" : "<", significant);
+    return fmt::format("{} trains {} tokens/s ({} {} to {}).", best.label, tokens(median), spread_of_speed(best),
+                       tokens(best.of_judged.ci_low), tokens(best.of_judged.ci_high));
   if (std::ranges::all_of(rows, &Row::simulated))
     return fmt::format("{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}, in virtual time.", best.label,
-                       tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label);
-  if (unknown == 0 && alike == 0)
+                       tokens(median), times, worst.label);
+  if (verdict.unknown == 0 && verdict.alike == 0)
     return fmt::format(
         "{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}; all others are significantly slower ({}).",
-        best.label, tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label, test);
-  const std::string ahead =
-      fmt::format("{} has the highest median, {} tokens/s, {:.2f} times the lowest, that of {}", best.label,
-                  tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label);
-  if (unknown > 0)
+        best.label, tokens(median), times, worst.label, verdict.test);
+  const std::string ahead = fmt::format("{} has the highest median, {} tokens/s, {:.2f} times the lowest, that of {}",
+                                        best.label, tokens(median), times, worst.label);
+  if (verdict.unknown > 0)
     return fmt::format("{}. Too few runs to tell whether they differ (?): {} of each; {} repetitions in turns are needed.",
-                       ahead, blocks, fewest_blocks);
-  return fmt::format("{}; {} other{} be distinguished from it (~, {}).", ahead, alike, alike == 1 ? " cannot" : "s cannot",
-                     test);
+                       ahead, verdict.blocks, fewest_blocks);
+  return fmt::format("{}; {}", ahead, cannot_be_distinguished(verdict));
+}
+
+std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
+  const Row& best = rows.front();
+  const auto worst = std::ranges::find_if(rows.rbegin(), rows.rend(), [](const Row& row) { return !row.judged.empty(); });
+  if (worst == rows.rend()) return "No run has a held-out loss.";
+  const std::string lowest = quantity(best.of_judged.median, Unit::plain, 4);
+  if (rows.size() == 1) return fmt::format("{} has a held-out loss of {}.", best.label, lowest);
+  const std::string ahead = fmt::format("{} has the lowest held-out loss, {}; the highest is {}, that of {}", best.label,
+                                        lowest, quantity(worst->of_judged.median, Unit::plain, 4), worst->label);
+  if (verdict.unknown > 0)
+    return fmt::format(
+        "{}. Too few seeds to tell whether other seeds would give another order (?): {} of each; {} are needed, for "
+        "example vary.seed = [1, 2, 3, 4, 5, 6].",
+        ahead, verdict.blocks, fewest_blocks);
+  if (verdict.alike == 0) return fmt::format("{}; all others are significantly higher ({}).", ahead, verdict.test);
+  return fmt::format("{}; {}", ahead, cannot_be_distinguished(verdict));
+}
+
+std::string spread_in(const std::vector<Row>& rows, bool speed_decides) {
+  std::set<std::string> kinds;
+  for (const Row& row : rows)
+    if (speed_decides)
+      kinds.insert(spread_of_speed(row));
+    else if (row.judged.size() > 1)
+      kinds.insert(row.of_judged.has_interval ? "95 % interval of the seeds" : "range of the seeds");
+  return kinds.empty() ? "range of the seeds" : spread_names(kinds);
+}
+
+TextTable table_of(const std::vector<Row>& rows, bool speed_decides, const std::string& spread) {
+  const bool alone = rows.size() == 1;
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> cells(rows.size());
+  const auto column = [&](const std::string& title, const auto& cell_of) {
+    titles.push_back(title);
+    for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(cell_of(rows[i]));
+  };
+  const auto number = [&](const std::string& title, double Row::*value, Unit unit, int digits = 3) {
+    column(title, [&](const Row& row) { return quantity(row.*value, unit, digits); });
+  };
+  const auto if_any = [&](const std::string& title, double Row::*value, Unit unit, int digits) {
+    if (std::ranges::any_of(rows, [&](const Row& row) { return !std::isnan(row.*value); }))
+      number(title, value, unit, digits);
+  };
+  const double best = rows.front().of_judged.median;
+  const auto loss = [](double nats) { return quantity(nats, Unit::plain, 4); };
+  column("layout", [](const Row& row) { return row.label; });
+  if (speed_decides) {
+    column("runs", [](const Row& row) { return fmt::format("{}", row.runs); });
+    number("tokens/s", &Row::speed, Unit::plain, 4);
+    if_any("predicted", &Row::predicted, Unit::plain, 4);
+    column(spread, [](const Row& row) { return tokens(row.of_judged.ci_low) + " to " + tokens(row.of_judged.ci_high); });
+    if (!alone)
+      column("relative to the fastest",
+             [&](const Row& row) { return fmt::format("{}{:.2f}", row.mark, row.of_judged.median / best); });
+  } else {
+    column("seeds", [](const Row& row) { return fmt::format("{}", row.judged.size()); });
+    number("held-out loss", &Row::loss, Unit::plain, 4);
+    column(spread, [&](const Row& row) {
+      return row.judged.size() < 2 ? "-" : loss(row.of_judged.ci_low) + " to " + loss(row.of_judged.ci_high);
+    });
+    if (!alone)
+      column("above the lowest",
+             [&](const Row& row) { return row.mark + quantity(row.of_judged.median - best, Unit::plain, 2); });
+    number("tokens/s", &Row::speed, Unit::plain, 4);
+  }
+  number("MFU", &Row::mfu, Unit::percent);
+  number("memory/rank", &Row::peak, Unit::bytes);
+  number("bytes/step", &Row::sent, Unit::bytes);
+  number("bubble", &Row::bubble, Unit::percent);
+  if_any("dropped", &Row::dropped, Unit::percent, 2);
+  if_any("attention, max/mean", &Row::imbalance, Unit::plain, 3);
+  if (speed_decides) number("held-out loss", &Row::loss, Unit::plain, 4);
+  TextTable table(titles);
+  for (const auto& row : cells) table.add(row);
+  return table;
+}
+
+BarChart chart_of(const std::vector<Row>& rows, bool speed_decides, const std::string& spread) {
+  BarChart chart = speed_decides
+                       ? BarChart{.title = "Tokens per second",
+                                  .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
+                                  .axis = {.name = "tokens/s, median of the runs"},
+                                  .parts = {"tokens/s"}}
+                       : BarChart{.title = "Held-out loss above the lowest",
+                                  .description = "One bar per layout, the lowest loss first.",
+                                  .axis = {.name = "nats per token above the lowest, median of the seeds"},
+                                  .parts = {"loss"}};
+  const double best = rows.front().of_judged.median;
+  for (const Row& row : rows) {
+    const Summary& judged = row.of_judged;
+    if (speed_decides)
+      chart.bars.push_back({row.mark + row.label, {judged.median}, judged.ci_low, judged.ci_high});
+    else if (!row.judged.empty())
+      chart.bars.push_back({row.mark + row.label, {judged.median - best}});
+  }
+  return chart;
 }
 
 }  // namespace
 
 std::optional<Figure> layouts(const RecordSet& records) {
+  const Criterion& criterion = criterion_of(records);
+  const bool speed_decides = records.metric == by_speed;
   std::vector<Row> rows;
   for (const auto& runs : ranked(records, "train"))
-    if (Row row = row_of(runs); !row.speed.empty()) rows.push_back(std::move(row));
+    if (Row row = row_of(runs, criterion); !std::isnan(row.speed)) rows.push_back(std::move(row));
   if (rows.empty()) return {};
-  std::vector<ByBlock> speeds;
-  for (const Row& row : rows) speeds.push_back(row.speed);
-  const std::vector<double> p = p_from_the_first(speeds);
-  const auto fewest = std::ranges::min_element(rows, {}, [](const Row& row) { return row.speed.size(); })->speed.size();
-
-  std::set<std::string> kinds;
-  for (const Row& row : rows) kinds.insert(row.spread());
-  const std::string spread = spread_names(kinds);
-
-  const auto any_has = [&](double Row::*value) {
-    return std::ranges::any_of(rows, [&](const Row& row) { return !std::isnan(row.*value); });
-  };
-  const bool predicts = any_has(&Row::predicted), drops = any_has(&Row::dropped), divides = any_has(&Row::imbalance);
-  const bool alone = rows.size() == 1;
-  std::vector<std::string> columns{"layout",      "runs",       "tokens/s", spread,         "MFU",
-                                   "memory/rank", "bytes/step", "bubble",   "held-out loss"};
-  if (!alone) columns.insert(columns.begin() + 4, "relative to the fastest");
-  if (drops) columns.insert(columns.end() - 1, "dropped");
-  if (divides) columns.insert(columns.end() - 1, "attention, max/mean");
-  if (predicts) columns.insert(columns.begin() + 3, "predicted");
-  Figure figure{.numbers = TextTable(columns), .numbers_first = true};
-  BarChart chart{.title = "Tokens per second",
-                 .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
-                 .axis = {.name = "tokens/s, median of the runs"},
-                 .parts = {"tokens/s"}};
-  std::vector<RunDot> dots;
-  std::size_t alike = 0, unknown = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    const bool is_alike = i > 0 && p[i] >= significant, is_unknown = std::isnan(p[i]) && !row.simulated;
-    alike += is_alike, unknown += is_unknown;
-    const std::string mark = is_unknown ? "? " : is_alike ? "~ " : "";
-    const Summary& speed = row.of_speed;
-    std::vector<std::string> cells{row.label,
-                                   fmt::format("{}", row.runs),
-                                   tokens(speed.median),
-                                   interval(speed),
-                                   quantity(row.mfu, Unit::percent),
-                                   quantity(row.peak, Unit::bytes),
-                                   quantity(row.sent, Unit::bytes),
-                                   quantity(row.bubble, Unit::percent),
-                                   quantity(row.loss, Unit::plain, 4)};
-    if (!alone) cells.insert(cells.begin() + 4, fmt::format("{}{:.2f}", mark, speed.median / rows[0].of_speed.median));
-    if (drops) cells.insert(cells.end() - 1, quantity(row.dropped, Unit::percent, 2));
-    if (divides) cells.insert(cells.end() - 1, quantity(row.imbalance, Unit::plain, 3));
-    if (predicts) cells.insert(cells.begin() + 3, quantity(row.predicted, Unit::plain, 4));
-    figure.numbers.add(cells);
-    chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
-    dots.push_back({row.label, row.peak, speed.median, speed.ci_low, speed.ci_high});
-  }
-  figure.finding = finding_of(rows, alike, unknown, fewest);
+  const Verdict verdict = verdict_on(rows, speed_decides ? "repetitions" : "seeds");
+  const std::string spread = spread_in(rows, speed_decides);
+  Figure figure{.finding = speed_decides ? fastest(rows, verdict) : learns_best(rows, verdict),
+                .numbers = table_of(rows, speed_decides, spread),
+                .numbers_first = true};
+  const std::vector<std::string> unheeded = that_change_learning(records.differing_settings());
+  if (speed_decides && !records.metric_is_told && !unheeded.empty())
+    figure.finding += fmt::format(
+        " The runs differ in {}, which also change{} what they learn: metric = \"held-out loss\" "
+        "judges them by that.",
+        join(unheeded, " and "), unheeded.size() == 1 ? "s" : "");
   if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // happens in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
-  if (alone) return figure;  // a chart of one bar shows nothing
-  figure.charts.push_back(drawing_of(std::move(chart)));
-  if (auto tradeoff = tradeoff_of(dots, criterion_of(records))) {
+  if (rows.size() == 1) return figure;  // a chart of one bar shows nothing
+  if (BarChart chart = chart_of(rows, speed_decides, spread); !chart.bars.empty())
+    figure.charts.push_back(drawing_of(std::move(chart)));
+  std::vector<RunDot> dots;
+  for (const Row& row : rows)
+    dots.push_back({row.label, row.peak, row.of_judged.median, row.of_judged.ci_low, row.of_judged.ci_high});
+  if (auto tradeoff = tradeoff_of(dots, criterion)) {
     figure.finding += " " + tradeoff->finding;
     figure.charts.push_back(drawing_of(std::move(tradeoff->chart)));
   }

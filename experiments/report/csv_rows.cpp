@@ -1,0 +1,101 @@
+#include "experiments/report/csv_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+[[noreturn]] void refuse(const std::string& file, std::size_t line, const std::string& why) {
+  usage_error("a CSV file cannot be read as rows of a comparison", fmt::format("{}:{}: {}", file, line, why),
+              "its first line must name the columns label and tokens/s; each further line is one run");
+}
+
+// The cells of a line. A cell in double quotes may have commas; a double quote in it is written twice.
+Cells cells_of(const std::string& line) {
+  Cells cells(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool is_quote = line[i] == '"';
+    if (is_quote && quoted && i + 1 < line.size() && line[i + 1] == '"')
+      cells.back() += line[i++];
+    else if (is_quote)
+      quoted = !quoted;
+    else if (line[i] == ',' && !quoted)
+      cells.emplace_back();
+    else
+      cells.back() += line[i];
+  }
+  for (std::string& cell : cells) cell = trim(cell);
+  return cells;
+}
+
+// "tokens_per_s" and "Tokens/s" are the same column.
+std::string column_name(const std::string& title) {
+  const std::string name = replace_all(lower(title), '_', ' ');
+  return name == "tokens per s" ? "tokens/s" : name == "eval loss" ? "held-out loss" : name;
+}
+
+void add_table(Run& run, const std::string& group, const std::string& name, const std::string& cell) {
+  run.tables[group] = {{.name = "step", .dimensions = {"step"}, .shape = {1}, .cells = {"1"}},
+                       {.name = name, .dimensions = {"step"}, .shape = {1}, .cells = {cell}}};
+}
+
+}  // namespace
+
+bool is_csv(const std::string& file) { return std::filesystem::path(file).extension() == ".csv"; }
+
+std::vector<Run> runs_in_csv(const std::string& file) {
+  const auto text = contents_of(file);
+  if (!text) usage_error("a CSV file cannot be read", file, "check the path");
+  std::vector<Run> runs;
+  Cells titles;
+  std::size_t number = 0;
+  for (std::string line : split(*text, '\n')) {
+    ++number;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (trim(line).empty()) continue;
+    const Cells cells = cells_of(line);
+    if (titles.empty()) {
+      for (const std::string& title : cells) titles.push_back(column_name(title));
+      for (const char* needed : {"label", "tokens/s"})
+        if (!std::ranges::count(titles, needed)) refuse(file, number, fmt::format("there is no column {}", needed));
+      continue;
+    }
+    const auto cell = [&](const char* title) {
+      const auto column = static_cast<std::size_t>(std::ranges::find(titles, title) - titles.begin());
+      return column < cells.size() ? cells[column] : std::string();
+    };
+    const auto positive = [&](const char* title) {
+      const std::string& text_of = cell(title);
+      char* end = nullptr;
+      const double value = std::strtod(text_of.c_str(), &end);
+      if (text_of.empty() || *end || !std::isfinite(value) || value <= 0)
+        refuse(file, number, fmt::format("{} must be a positive number, not \"{}\"", title, text_of));
+      return text_of;
+    };
+    if (cells.size() > titles.size())
+      refuse(file, number,
+             fmt::format("{} cells, but {} columns: cells with commas need quotes", cells.size(), titles.size()));
+    if (cell("label").empty()) refuse(file, number, "the label is empty");
+    Run run{.id = fmt::format("{}:{}", file, number), .label = cell("label"), .command = another_program, .status = "ok"};
+    run.launch = run.block = run.id;
+    add_table(run, "train", "tokens_per_s", positive("tokens/s"));
+    if (!cell("held-out loss").empty()) add_table(run, "eval", "loss", positive("held-out loss"));
+    if (!cell("ranks").empty()) run.attributes["jobsize"] = positive("ranks");
+    runs.push_back(std::move(run));
+  }
+  if (runs.empty()) refuse(file, std::max<std::size_t>(1, number), "it has no rows");
+  return runs;
+}
+
+}  // namespace chorale::report

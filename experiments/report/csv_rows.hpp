@@ -1,0 +1,18 @@
+// Rows of a comparison that were measured elsewhere, from a CSV file:
+//
+//   label,tokens/s,held-out loss
+//   "PyTorch, compiled",5210,
+//   "PyTorch, compiled",5188.5,
+//
+// Each line is one run. Lines with the same label are repetitions of each other; they did not take turns with other runs, so
+// they are not paired with them. `held-out loss` and `ranks` may be left out. Other columns are ignored.
+#pragma once
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+inline constexpr const char* rows_beside = "outside.csv";  // read with every record in its folder
+bool is_csv(const std::string& file);
+std::vector<Run> runs_in_csv(const std::string& file);  // throws a usage error that names the line
+
+}  // namespace chorale::report

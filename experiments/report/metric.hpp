@@ -1,0 +1,27 @@
+// What decides which training run of a comparison is the best (ranking.hpp), and what counts as one sample of it.
+//
+//   tokens/s        the most is best    a sample is a repetition, in which all runs took turns
+//   held-out loss   the least is best   a sample is a seed: repetitions with one seed repeat its loss, so they say nothing
+//                                       about chance. Runs that differ only in their seed are therefore one row
+//
+// The suite says which (`metric`), or --metric. Otherwise settings decide: if the runs differ in one that changes what they
+// learn but not their speed, such as lr, their speed answers no question.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/base/options.hpp"
+
+namespace chorale::report {
+
+inline constexpr const char *by_settings = "auto", *by_speed = "tokens/s", *by_loss = "held-out loss";
+const std::vector<std::string>& metrics();                  // the last two
+Option& add_metric(Options& options, std::string& metric);  // --metric
+
+// By the settings in which training runs differ.
+std::string metric_for(const std::set<std::string>& differing);
+// Those of the settings that change what a run learns, apart from its seed.
+std::vector<std::string> that_change_learning(const std::set<std::string>& differing);
+
+}  // namespace chorale::report
