@@ -19,7 +19,9 @@
 
 #include "experiments/advice.hpp"
 #include "experiments/compare/earlier.hpp"
+#include "experiments/compare/fill_memory.hpp"
 #include "experiments/compare/layouts.hpp"
+#include "experiments/compare/outside.hpp"
 #include "experiments/compare/pace.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
@@ -45,6 +47,9 @@ namespace {
 namespace fs = std::filesystem;
 using namespace compare;
 
+// The options that a resumed comparison takes over.
+constexpr std::string_view kept_by_resume[] = {"repetitions", "budget", "warm-up", "seed", "metric", "fill-memory"};
+
 class Compare final : public Command {
  public:
   std::vector<Preset> presets() const override { return train::presets(); }
@@ -68,6 +73,11 @@ class Compare final : public Command {
                   "0: no limit");
     o.add("warm-up", warm_up_, "first steps of each run to exclude from speeds; they are recorded; -1: as the suite says")
         .range(-1, 1e6);
+    report::add_metric(o, metric_);
+    o.add_bytes(
+         "fill-memory", fill_memory_,
+         "give each training run the largest micro-batch with which no rank holds more than this; 0: as the suite says")
+        .range(0, 1e15);
     o.add("seed", seed_, "seed for the order of the runs, and with --layouts for training too").range(0, 1e18);
     Options theirs("chorale train");
     const auto train = find_command("train").make();
@@ -92,9 +102,12 @@ class Compare final : public Command {
         layouts_.empty()
             ? read_suite(resume_.empty() ? shared_or_own(files_[0], "suites", "suite") : fs::path(resume_) / "suite.toml",
                          mistakes)
-            : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, launch), mistakes);
+            : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, fill_memory_, launch), mistakes);
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
+    if (metric_ != report::by_settings) suite_.metric = metric_;
+    if (fill_memory_ > 0) suite_.fill_memory = fill_memory_;
+    fill_memory(suite_, run_dir_, launch, mistakes);
     const std::size_t half_checked = check_runs(suite_, run_dir_, launch, mistakes);
     if (!layouts_.empty() && !mistakes.empty())
       usage_error("nothing was run", mistakes[0].text, "change the option named above");
@@ -108,6 +121,8 @@ class Compare final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     const bool speaks = runtime.rank() == 0;
     const auto ranks = gather_rank_facts(runtime, session.clock);
+    for (const RankFacts& rank : ranks)
+      if (rank.kernel == ranks[0].kernel) cpus_.insert(cpus_.end(), rank.cpus.begin(), rank.cpus.end());
     RunRecord record = resume_.empty() ? open_run_record(run_dir_, session, ranks) : go_on(session, ranks);
     if (speaks && resume_.empty()) write_file(record.folder / "suite.toml", suite_.text);
 
@@ -158,8 +173,7 @@ class Compare final : public Command {
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
-      if ((setting.key == "repetitions" || setting.key == "budget" || setting.key == "warm-up" || setting.key == "seed") &&
-          options_->origin(setting.key) == "default")
+      if (std::ranges::count(kept_by_resume, setting.key) && options_->origin(setting.key) == "default")
         options_->set(setting);
   }
 
@@ -222,7 +236,8 @@ class Compare final : public Command {
       mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the others
       const fs::path file = record.folder / turns[t].id() / "run.h5";
       // A command that handles a signal consumes it. Then only its record says that the run stopped.
-      const bool stopped = signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
+      const bool stopped =
+          outcome.stopped || signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
       const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
       checks &= mpi::ranks_where(runtime.world(), outcome.exit == Exit::check).empty();
       if (summary) {
@@ -249,14 +264,31 @@ class Compare final : public Command {
   struct Outcome {
     Exit exit = Exit::ok;
     std::string trouble;  // why the turn has no result
+    bool stopped = false;
   };
 
+  // Rank 0 runs the program, and passes on the signals that it receives. The other ranks sleep until it ends.
+  Outcome run_program(Session& session, RunRecord& record, const Turn& turn) {
+    if (session.runtime->rank() != 0) return {};
+    Outcome outcome;
+    outcome.trouble = run_outside(turn, suite_.pattern, record.folder, cpus_, session.clock, [&](int pid) {
+      if (Flight* const flight = session.runtime->flight()) flight->beat();
+      if (const auto signal = signals_->pending()) outcome.stopped = true, kill(-pid, *signal);
+    });
+    if (outcome.stopped) return {.stopped = true};
+    if (outcome.trouble.empty()) return {};
+    leave_failure(record.folder / turn.id(), outcome.trouble);
+    return {Exit::check, outcome.trouble};
+  }
+
   // Called on every rank, because splitting off the ranks of the run is collective.
-  Outcome run_one(Session& session, RunRecord& record, const Turn& turn) const {
+  Outcome run_one(Session& session, RunRecord& record, const Turn& turn) {
+    if (turn.run->outside) return run_program(session, record, turn);
     const mpi::Runtime part(*session.runtime, session.runtime->rank() < turn.ranks ? 0 : -1);
     if (part.rank() < 0) return {};
     try {
-      const Prepared run = prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
+      const Prepared run =
+          prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .rank = part.rank(), .size = turn.ranks});
       const std::string words = join({program(), turn.run->command, join(run->options.words(), " ")}, " ");
       Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
       const auto code = static_cast<Exit>(run->command->run(inner));
@@ -297,11 +329,13 @@ class Compare final : public Command {
 
   Options* options_ = nullptr;
   std::vector<std::string> files_, layouts_;
-  std::string resume_, run_dir_ = "runs";
+  std::string resume_, run_dir_ = "runs", metric_ = report::by_settings;
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
+  std::int64_t fill_memory_ = 0;
   double budget_ = 0;
   bool warned_of_overrun_ = false;
   std::int64_t no_time_from_ = 0;  // the first repetition that the budget excludes; 0: none
+  std::vector<int> cpus_;          // on rank 0: of all ranks on its host
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting
   std::optional<Signals> signals_;

@@ -203,7 +203,7 @@ class Report final : public Command {
   }
 
   int write_pictures() const {
-    const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_));
+    const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_, metric_));
     std::error_code trouble;  // if the folder cannot be made, no file can be written
     fs::create_directories(svg_, trouble);
     for (const report::FigureFile& picture : pictures) {

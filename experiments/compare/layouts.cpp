@@ -12,6 +12,7 @@
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::compare {
 namespace {
@@ -68,16 +69,16 @@ int ranks_of(const std::string& word, const Launch& launch) {
 
 // Throws the usage errors in the options of a run. Too little memory is not such an error: it becomes a row of the
 // comparison.
-void require_sound(const SuiteRun& run, const std::filesystem::path& parent) {
+void require_sound(const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch) {
   try {
-    prepare(run, parent, "", {.launcher = "compare", .size = run.processes(1)});
+    prepare(run, parent, "", {.launcher = "compare", .rank = launch.rank, .size = run.processes(1)});
   } catch (const NoRoom&) {}
 }
 
 }  // namespace
 
 std::string suite_of_layouts(const std::vector<std::string>& words, const std::vector<Setting>& given,
-                             const std::filesystem::path& parent, const Launch& launch) {
+                             const std::filesystem::path& parent, std::int64_t fill_memory, const Launch& launch) {
   std::vector<Setting> settings = given;
   if (!find(given, "no-save") && !find(given, "save-interval")) settings.push_back({"no-save", "true", "compare --layouts"});
   const Setting* const backend = find(given, "backend");
@@ -90,14 +91,17 @@ std::string suite_of_layouts(const std::vector<std::string>& words, const std::v
   const std::vector<std::string> layouts = all ? every_layout(given, launch.size) : words;
   const Setting* const preset = find(given, "preset");
   const std::string model = preset ? preset->text : "this model";
+  const std::string room =
+      fill_memory > 0 ? fmt::format(" with the largest micro-batch in {} per rank", human_bytes(fill_memory)) : "";
   const std::string question = layouts.size() == 1
-                                   ? fmt::format("How fast does {} train {}?", layouts[0], model)
-                                   : fmt::format("Which of {} layouts trains {} fastest?", layouts.size(), model);
+                                   ? fmt::format("How fast does {} train {}{}?", layouts[0], model, room)
+                                   : fmt::format("Which of {} layouts trains {} fastest{}?", layouts.size(), model, room);
   std::string text = fmt::format("question = {}\nrepetitions = {}\n", quoted_toml(question), simulated ? 1 : 6);
+  if (fill_memory > 0) text += fmt::format("fill-memory = {}\n", quoted_toml(std::to_string(fill_memory)));
   for (const std::string& word : layouts) {
     SuiteRun run{.name = word, .command = "train", .ranks = simulated ? 0 : ranks_of(word, launch), .settings = settings};
     run.settings.push_back({"layout", word, "--layouts", Source::command_line});
-    require_sound(run, parent);
+    require_sound(run, parent, launch);
     text += "\n[[runs]]\n";
     for (const Setting& setting : settings) text += fmt::format("{} = {}\n", setting.key, quoted_toml(setting.text));
     if (!simulated) text += fmt::format("ranks = {}\n", run.ranks);

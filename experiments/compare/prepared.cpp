@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/advice.hpp"
+#include "experiments/compare/outside.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
@@ -44,6 +45,7 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
     }
   };
   const std::size_t before = mistakes.size();
+  if (run.outside) return check_outside(run, mistakes), true;
   collect(run.line, "", [&] {
     const Prepared alone = fresh(run.command);
     for (const Setting& setting : run.settings) {
@@ -71,7 +73,7 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
                                               run.name, own, run.ranks)});
   if (!together) return false;
   collect(run.line, run.name + ": ", [&] {
-    const auto made = prepare(run, parent, "", {.launcher = "compare", .size = processes});
+    const auto made = prepare(run, parent, "", {.launcher = "compare", .rank = launch.rank, .size = processes});
     const Option* steps = made->options.find("train-iters");
     if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
       mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step after a warm-up of {}", run.name,
@@ -81,6 +83,12 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
 }
 
 }  // namespace
+
+Prepared prepared_options(const SuiteRun& run) {
+  Prepared made = fresh(run.command);
+  apply(made->options, run.settings, made->command->presets(), made->command->foreign());
+  return made;
+}
 
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch) {
   Prepared made = fresh(run.command);
@@ -103,11 +111,23 @@ std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, 
   return half_checked;
 }
 
+std::vector<std::string> values_of_outside(const SuiteRun& run, const std::vector<std::string>& varied) {
+  std::vector<std::string> row;
+  for (const std::string& name : varied) {
+    const auto setting = std::ranges::find(run.settings, name, &Setting::key);
+    row.push_back(setting == run.settings.end() ? "" : setting->text);
+  }
+  return row;
+}
+
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch) {
   std::vector<std::vector<std::string>> values;
   for (const SuiteRun& run : suite.runs) {
-    Prepared made = fresh(run.command);
-    apply(made->options, run.settings, made->command->presets(), made->command->foreign());
+    if (run.outside) {
+      values.push_back(values_of_outside(run, suite.varied));
+      continue;
+    }
+    const Prepared made = prepared_options(run);
     auto& row = values.emplace_back();
     for (const std::string& name : suite.varied) {
       const Option* option = made->options.find(name);

@@ -11,6 +11,9 @@ using Prepared = std::unique_ptr<DeclaredCommand>;
 // `folder`.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
+// The command with the run's settings, not checked.
+Prepared prepared_options(const SuiteRun& run);
+
 // Collects the mistakes of all runs before the first one starts. Each setting is checked alone, then all settings of a run
 // together. Returns the number of runs without that second check, because a setting is wrong already.
 std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,

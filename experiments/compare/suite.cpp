@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "experiments/compare/outside.hpp"
+#include "experiments/report/record_set.hpp"
 #include "experiments/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
@@ -43,9 +45,16 @@ class SuiteReader {
         take(*node, name, suite_.repetitions, 1);
       else if (name == "warm-up")
         take(*node, name, suite_.warm_up, 0);
+      else if (name == "metric")
+        take_metric(*node);
+      else if (name == "fill-memory")
+        take_bytes(*node, name, suite_.fill_memory);
+      else if (name == "measure" && node->is_table())
+        read_measure(*node->as_table());
       else if (name != "runs" || !node->is_array_of_tables())
-        wrong(*node,
-              fmt::format("unknown key \"{}\": a suite has question, ranks, repetitions, warm-up and [[runs]]", name));
+        wrong(*node, fmt::format("unknown key \"{}\": a suite has question, metric, ranks, repetitions, warm-up, "
+                                 "fill-memory, [measure] and [[runs]]",
+                                 name));
     }
     const toml::array* runs = root["runs"].as_array();
     for (std::size_t i = 0; runs && i < runs->size(); ++i)
@@ -63,6 +72,15 @@ class SuiteReader {
       wrong(node, fmt::format("{} must be a string in quotes", name));
   }
 
+  void take(const toml::node& node, const std::string& name, std::vector<std::string>& into) {
+    const toml::array* const list = node.as_array();
+    const auto is_text = [](const toml::node& part) { return part.is_string(); };
+    if (!list || list->empty() || !std::all_of(list->begin(), list->end(), is_text))
+      return wrong(node, fmt::format("{} must be a list of strings", name));
+    into.clear();
+    for (const toml::node& part : *list) into.push_back(*part.value_exact<std::string>());
+  }
+
   void take(const toml::node& node, const std::string& name, std::int64_t& into, std::int64_t least) {
     if (const auto number = node.value_exact<std::int64_t>(); number && *number >= least && *number <= most)
       into = *number;
@@ -70,11 +88,66 @@ class SuiteReader {
       wrong(node, fmt::format("{} must be an integer from {} to {}", name, least, most));
   }
 
+  void take_metric(const toml::node& node) {
+    take(node, "metric", suite_.metric);
+    if (!std::ranges::count(report::metrics(), suite_.metric))
+      wrong(node, fmt::format("metric must be \"{}\"", join(report::metrics(), "\" or \"")));
+  }
+
+  void take_bytes(const toml::node& node, const std::string& name, std::int64_t& into) {
+    std::string text;
+    take(node, name, text);
+    const auto bytes = parse_bytes(text);
+    if (bytes && *bytes > 0)
+      into = *bytes;
+    else
+      wrong(node, fmt::format("{} must be a size in quotes, such as \"8G\"", name));
+  }
+
+  void read_measure(const toml::table& table) {
+    for (const auto& [name, node] : in_order(table)) {
+      if (name != "pattern") {
+        wrong(*node, fmt::format("unknown key \"{}\": [measure] has pattern", name));
+        continue;
+      }
+      take(*node, name, suite_.pattern);
+      if (const std::string why = why_no_pattern(suite_.pattern); !why.empty())
+        wrong(*node, fmt::format("pattern is no regular expression for a number: {}", why));
+    }
+  }
+
+  // Whether the run is another program: its command has several words, or a path.
+  static bool is_outside(const toml::table& table) {
+    const toml::node* const command = table.get("command");
+    const auto text = command ? command->value_exact<std::string>() : std::nullopt;
+    return command && (command->is_array() || (text && text->find_first_of(" /") != std::string::npos));
+  }
+
+  void take_outside(const toml::node& node, const std::string& name, SuiteRun& run) {
+    if (name == "label")
+      take(node, name, run.outside->label);
+    else if (name == "folder")
+      take(node, name, run.outside->folder);
+    else if (name == "environment")
+      take(node, name, run.outside->environment);
+    else if (node.is_array())
+      take(node, name, run.outside->words);
+    else {
+      for (const std::string& word : split(node.value_or(std::string()), ' '))
+        if (!word.empty()) run.outside->words.push_back(word);
+      if (run.outside->words.empty()) wrong(node, "the command is empty");
+    }
+  }
+
   void read_runs(const toml::table& table) {
     SuiteRun plain{.command = "train", .line = line_of(table), .ranks = static_cast<int>(suite_.ranks)};
+    if (is_outside(table)) plain.outside.emplace();
+    static const std::set<std::string> of_outside{"command", "label", "folder", "environment"};
     std::vector<Combination> combinations{{}};
     for (const auto& [name, node] : in_order(table)) {
-      if (name == "command")
+      if (plain.outside && of_outside.contains(name))
+        take_outside(*node, name, plain);
+      else if (name == "command")
         take(*node, name, plain.command);
       else if (name == "vary" && node->is_table())
         vary(*node->as_table(), combinations);
@@ -141,8 +214,19 @@ class SuiteReader {
       else
         run.settings.push_back(setting);
     }
-    run.name = free_name(parts.empty() ? run.command : join(parts, "-"));
+    if (run.outside) name_outside(run, combination);
+    run.name = free_name(run.outside ? run.outside->label : parts.empty() ? run.command : join(parts, "-"));
     suite_.runs.push_back(std::move(run));
+  }
+
+  void name_outside(SuiteRun& run, const Combination& combination) {
+    if (run.outside->words.empty()) return;
+    fill_placeholders(run, mistakes_);
+    run.command = join(run.outside->words, " ");
+    if (run.outside->label.empty())
+      run.outside->label = run.command;
+    else
+      for (const Setting& setting : combination) run.outside->label += ", " + report::in_label(setting.key, setting.text);
   }
 
   // Makes a name unique. Replaces characters that folders or HDF5 groups do not allow, and limits its length, because file

@@ -4,36 +4,57 @@
 //   ranks = 4                                                   ranks of each run, unless the run sets its own; default: all
 //   repetitions = 6                                             of every run; each repetition has a new random order
 //   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
+//   metric = "tokens/s"                                         what the runs are judged by: report/metric.hpp
+//   fill-memory = "8G"                                          the largest micro-batches that fit: fill_memory.hpp
 //
 //   [[runs]]                            one for each kind of run
 //   command = "train"                   or "bench"
 //   preset = "nano"                     settings of the command that all these runs share
 //   vary.layout = ["dp4", "tp4"]        settings that differ: each combination is a run
+//
+//   [[runs]]
+//   command = "python my.py"            another program: outside.hpp
+//
+//   [measure]
+//   pattern = "speed: (.*)"             the line in which other programs print their tokens/s
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/report/metric.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::compare {
 
+struct OutsideProgram {
+  std::vector<std::string> words;
+  std::string label;                     // the name of its row
+  std::string folder = ".";              // its working folder
+  std::vector<std::string> environment;  // "NAME=value"
+};
+
 struct SuiteRun {
   std::string name;      // "dp4-shm": the varied settings; unique
-  std::string command;   // "train"
+  std::string command;   // "train"; of another program, its words
   std::size_t line = 0;  // the line of its [[runs]] in the suite
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
-  bool simulated() const;            // in virtual time: one process does the work of all ranks
-  int processes(int started) const;  // that take part
+  std::optional<OutsideProgram> outside = {};  // what runs instead of a command of chorale
+  bool simulated() const;                      // in virtual time: one process does the work of all ranks
+  int processes(int started) const;            // that take part
 };
 
 struct Suite {
   std::filesystem::path file;
   std::string text;  // the file, verbatim
   std::string question;
+  std::string metric = report::by_settings;
   std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all that were started
-      warm_up = -1;                         // steps; −1: by the rule in report/record_set.hpp
+      warm_up = -1,                         // steps; −1: by the rule in report/record_set.hpp
+      fill_memory = 0;                      // bytes per rank; 0: micro-batches are as the runs say
+  std::string pattern;                      // [measure] pattern; "": the usual one
   std::vector<SuiteRun> runs;
   std::vector<std::string> varied;  // the varied settings, in the order of the file
 };

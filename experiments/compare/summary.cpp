@@ -51,6 +51,29 @@ const std::vector<Metric>& metrics() {
   return table;
 }
 
+// The texts as whole numbers; nothing if one of them is none.
+std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& text : texts) {
+    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return {};
+    numbers.push_back(std::atoll(text.c_str()));
+  }
+  return numbers;
+}
+
+// The texts as numbers, NaN for those that are empty; nothing if one of them is no number.
+std::vector<double> numbers_in(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  bool is_any = false;
+  for (const std::string& text : texts) {
+    char* end = nullptr;
+    numbers.push_back(text.empty() ? none : std::strtod(text.c_str(), &end));
+    if (end && *end) return {};
+    is_any |= !text.empty();
+  }
+  return is_any ? numbers : std::vector<double>{};
+}
+
 }  // namespace
 
 std::string Turn::id() const { return fmt::format("{}-r{}", run->name, repetition); }
@@ -64,6 +87,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
       seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
   for (const Turn& turn : turns) ranks_.push_back(turn.ranks);
   if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
+  if (suite.metric != report::by_settings) recorder.text("config", "metric", suite.metric);
   recorder.dimension({.name = "run", .size = static_cast<std::int64_t>(turns.size())});
   const auto each = [&](auto of) {
     std::vector<decltype(of(turns[0]))> all;
@@ -78,7 +102,14 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
     if (suite.varied[v] == "ranks") continue;
     std::vector<std::string> column;
     for (const auto& row : values) column.push_back(row[v]);
-    recorder.texts("summary", replace_all(suite.varied[v], '-', '_'), "run", column);
+    const std::string name = replace_all(suite.varied[v], '-', '_');
+    const std::string about = fmt::format("the setting {}", suite.varied[v]);
+    if (const std::vector<std::int64_t> whole = whole_numbers_in(column); !whole.empty())
+      recorder.numbers("summary", name, {"run"}, whole, "1", about);
+    else if (const std::vector<double> numbers = numbers_in(column); !numbers.empty())
+      recorder.numbers("summary", name, {"run"}, numbers, "1", about);
+    else
+      recorder.texts("summary", name, "run", column);
   }
 }
 

@@ -126,6 +126,67 @@ class Compare(unittest.TestCase):
         self.assertEqual(nothing.returncode, 2, nothing.stderr)
         self.assertIn("train-iters 5 leaves no step after a warm-up of 5", nothing.stderr)
 
+    model = 'preset = "tiny"\nglobal-batch-size = 4\nthreads = 1\neval-samples = 4\nno-save = true\n'
+
+    def test_a_sweep_is_judged_by_its_loss_and_seeds_are_its_repetitions(self):
+        suite = self.suite(f"[[runs]]\n{self.model}train-iters = 4\nlr-warmup-iters = 0\nvary.lr = [1e-5, 3e-3]\n"
+                           "vary.seed = [1, 2, 3, 4, 5, 6]\n")
+        result = self.compare(suite, processes=1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout,
+                         r"(?m)^layout +seeds +held-out loss +95 % interval of the seeds +above the lowest +tokens/s")
+        rows = re.findall(r"(?m)^dp1, lr (\S+) +6 +(\S+) +(\S+) to (\S+) +(\S+) ", result.stdout)
+        self.assertEqual([row[0] for row in rows], ["0.003", "1e-05"], result.stdout)
+        self.assertLess(float(rows[0][1]), float(rows[1][1]))
+        self.assertIn("dp1, lr 0.003 has the lowest held-out loss, ", result.stdout)
+        self.assertIn("all others are significantly higher (paired t-test over 6 seeds, Holm's correction, p < 0.05).",
+                      result.stdout)
+        with open(f"{self.folder}/latest/report.html") as page:
+            self.assertIn("Held-out loss by lr", page.read())
+        file = f"{self.folder}/latest/run.h5"
+        with xarray.open_dataset(file, group="summary") as summary:
+            self.assertEqual(sorted(summary.lr.values), [1e-5] * 6 + [3e-3] * 6)
+            self.assertEqual(sorted(summary.seed.values), sorted([1, 2, 3, 4, 5, 6] * 2))
+        table = start([chorale, "report", file, "--format", "csv"]).stdout.splitlines()
+        rows = [dict(zip(table[0].split(","), row.split(","))) for row in table[1:]]
+        self.assertEqual(sorted(float(row["lr"]) for row in rows), [1e-5] * 6 + [3e-3] * 6)
+        self.assertTrue(all(float(row["eval_loss"]) > 0 for row in rows))
+        whole = start([chorale, "report", file, "--format", "csv", "--all"]).stdout
+        self.assertIn("# /summary\n", whole)
+        by_speed = start([chorale, "report", file, "--metric", "tokens/s"]).stdout
+        self.assertRegex(by_speed, r"(?m)^layout +runs +tokens/s +")
+        self.assertNotIn("which also change", by_speed)  # the user asked for it
+
+    def test_a_suite_names_its_metric_and_speed_alone_is_never_the_verdict_in_silence(self):
+        runs = f'[[runs]]\n{self.model}train-iters = 2\nvary.optimizer = ["adamw", "sgd"]\n'
+        result = self.compare(self.suite(runs), processes=1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn('The runs differ in optimizer, which also changes what they learn: metric = "held-out loss" judges',
+                      " ".join(result.stdout.split()))
+        for metric, column in (("tokens/s", "relative to the fastest"), ("held-out loss", "above the lowest")):
+            result = self.compare(self.suite(f'metric = "{metric}"\n{runs}'), processes=1)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(column, result.stdout)
+            self.assertNotIn("which also changes", result.stdout)
+        # One seed says nothing about the next, however often it is repeated.
+        self.assertIn("(?): 1 of each; 6 are needed, for example vary.seed = [1, 2, 3, 4, 5, 6].", result.stdout)
+        wrong = self.compare(self.suite(f'metric = "beauty"\n{runs}'), processes=1)
+        self.assertEqual(wrong.returncode, 2, wrong.stderr)
+        self.assertIn(':1: metric must be "tokens/s" or "held-out loss"', wrong.stderr)
+
+    def test_a_warning_is_given_once_in_a_suite(self):
+        suite = self.suite(f'repetitions = 2\nranks = 1\n[[runs]]\n{self.model}train-iters = 2\nbackend = "shm"\n'
+                           f'place = "optimizer=file"\noffload-folder = "/dev/shm"\nvary.lr = [1e-3, 2e-3]\n')
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("warning: backend shm has no effect"), 1, result.stderr)
+        self.assertLessEqual(result.stderr.count("/dev/shm is on tmpfs"), 1, result.stderr)
+        logs = glob.glob(f"{self.folder}/latest/*-r*/log/rank-0.log")
+        self.assertEqual(len(logs), 4)
+        for log in logs:  # each run keeps its own
+            with open(log) as lines:
+                self.assertIn("backend shm has no effect", lines.read())
+
     def test_a_suite_of_benchmarks_is_answered_too(self):
         suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\n'
                            'end = "8K"\nin-place = "no"\n'
@@ -319,6 +380,117 @@ vary.lr = [1e-3, 100]
             self.assertEqual(list(summary.status.values), ["ok"] * 2)
 
     short = ("--preset", "tiny", "--train-iters", "2", "--global-batch-size", "4", "--threads", "1", "--eval-samples", "4")
+
+    def test_another_program_is_a_row_and_a_row_that_says_why_if_it_fails(self):
+        script = os.path.join(self.folder, "my.py")
+        with open(script, "w") as file:
+            file.write("""import os, sys
+what = sys.argv[1]
+if what == "works":
+    print("tokens/s =", 100 + len(os.environ["MINE"]))
+    mpi = [name for name in os.environ if name.startswith(("PMIX_", "OMPI_COMM"))]
+    print(os.getcwd(), len(os.sched_getaffinity(0)), mpi)
+elif what == "fails":
+    raise ValueError("no such layer")
+elif what == "twice":
+    print("1 tokens/s\\n2 tokens/s")
+elif what == "nan":
+    print("tokens/s: nan")
+else:
+    print("done")
+""")
+        suite = self.suite(f"""ranks = 2
+[[runs]]
+{self.model}train-iters = 2
+layout = "dp2"
+
+[[runs]]
+command = "/usr/bin/python3 my.py {{what}}"
+label = "mine"
+folder = "{self.folder}"
+environment = ["MINE=12345"]
+vary.what = ["works", "fails", "twice", "nan", "silent"]
+""")
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^mine, works +1 +105 ")
+        self.assertRegex(result.stdout, r"(?m)^dp2 +1 +\d[\d.]* ")
+        told = " ".join(result.stdout.split())
+        for says in ("mine__fails-r1: exit code 1; its last lines: ", "| ValueError: no such layer",
+                     "mine__twice-r1: 2 times tokens/s beside a number, the last 2: print one result",
+                     "mine__nan-r1: nan is no positive number of tokens/s; its last lines: tokens/s: nan",
+                     "mine__silent-r1: no line has tokens/s beside a number; its last lines: done"):
+            self.assertIn(says, told)
+        whole = os.path.realpath(f"{self.folder}/latest")
+        with open(f"{whole}/mine__works-r1/stdout.txt") as output:
+            folder, cpus, variables = output.read().splitlines()[1].split(" ", 2)
+        self.assertEqual(os.path.realpath(folder), os.path.realpath(self.folder))
+        self.assertEqual(variables, "[]")
+        self.assertGreaterEqual(int(cpus), min(2, len(os.sched_getaffinity(0))))
+        with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
+            self.assertEqual(sum(status == "ok" for status in summary.status.values), 2)
+            self.assertIn(105, summary.tokens_per_s.values)
+        with open(f"{whole}/report.html") as page:
+            self.assertIn("mine, works", page.read())
+        again = self.compare("--resume", whole)  # the failed runs keep their rows
+        self.assertIn("exit code 1; its last lines:", again.stdout)
+        with open(f"{whole}/outside.csv", "w") as rows:
+            rows.write('label,tokens/s\n"theirs, compiled",77\n"theirs, compiled",79\n')
+        beside = start([chorale, "report", f"{whole}/run.h5"])
+        self.assertRegex(beside.stdout, r"(?m)^theirs, compiled +2 +78 ")
+        named = os.path.join(self.folder, "rows.csv")
+        shutil.move(f"{whole}/outside.csv", named)
+        self.assertNotIn("theirs", start([chorale, "report", f"{whole}/run.h5"]).stdout)
+        self.assertRegex(start([chorale, "report", f"{whole}/run.h5", named]).stdout, r"(?m)^theirs, compiled +2 +78 ")
+        with open(named, "a") as rows:
+            rows.write("x,fast\n")
+        wrong = start([chorale, "report", f"{whole}/run.h5", named])
+        self.assertEqual(wrong.returncode, 2, wrong.stdout)
+        self.assertIn(f'{named}:4: tokens/s must be a positive number, not "fast"', wrong.stderr)
+
+    def test_mistakes_about_another_program_are_said_before_anything_runs(self):
+        result = self.compare(self.suite('measure.pattern = "speed"\n[[runs]]\ncommand = "nowhere/my.py x"\n\n'
+                                         '[[runs]]\ncommand = "A=1 python3 my.py"\n\n[[runs]]\ncommand = "sh -c x"\n'
+                                         'folder = "nowhere"\n\n[[runs]]\ncommand = ["sh", 3]\n'))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        for says in ("the suite has 5 mistakes", ":1: pattern is no regular expression for a number: it has 0 groups",
+                     ":2: no program nowhere/my.py is found from the folder ", ":5: no program A=1 is found in PATH",
+                     'no such folder: folder = "nowhere"', ":13: command must be a list of strings"):
+            self.assertIn(says, result.stderr)
+
+    def test_the_example_of_another_program_in_the_docs_works(self):
+        with open("docs/experiments.md") as docs:
+            section = docs.read().split("## Beside another program\n")[1]
+        for name, language in (("my.py", "python"), ("beside.toml", "toml")):
+            with open(os.path.join(self.folder, name), "w") as file:
+                file.write(section.split(f"```{language}\n")[1].split("```")[0])
+        result = start(["sh", "-c", 'cd "$0" && exec "$1" compare beside.toml --repetitions 1', self.folder,
+                        os.path.realpath(chorale)])
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for row in ("dp1", "mine, work 20", "mine, work 40"):
+            self.assertRegex(result.stdout, rf"(?m)^{row} +1 +\d")
+
+    def test_each_layout_gets_the_largest_micro_batch_that_fits(self):
+        shape = ["--preset", "tiny", "--global-batch-size", "16", "--train-iters", "2", "--threads", "1", "--eval-samples",
+                 "4"]
+        result = self.compare("--layouts", "dp2,pp2", *shape, "--fill-memory", "22M", "--repetitions", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("fastest with the largest micro-batch in 22.0 MiB per rank?", result.stdout)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            sizes = {str(layout): int(size) for layout, size in zip(summary.layout.values, summary.micro_batch_size.values)}
+            self.assertTrue((summary.peak_bytes.values <= 22 * 2**20).all())
+        for layout, most in (("dp2", 8), ("pp2", 8)):
+            self.assertLessEqual(sizes[layout], most)  # of pp2, a micro-batch per stage
+            if sizes[layout] < most:  # the next larger one does not fit
+                larger = ranks(2, chorale, "train", *shape, "--layout", layout, "--memory-limit", "22M", "--no-save",
+                               "--micro-batch-size", str(2 * sizes[layout]), "--run-dir", self.folder)
+                self.assertIn("too little memory", larger.stderr)
+        self.assertLess(sizes["dp2"], 8)
+        small = self.compare("--layouts", "dp2", *shape, "--fill-memory", "1M", "--repetitions", "1")
+        self.assertIn("too little memory", small.stdout)
+        twice = self.compare("--layouts", "dp2", *shape, "--fill-memory", "30M", "--micro-batch-size", "2")
+        self.assertEqual(twice.returncode, 2, twice.stderr)
+        self.assertIn("micro-batch-size cannot be set, because fill-memory sets it", twice.stderr)
 
     def test_layouts_need_no_file(self):
         result = self.compare("--layouts", "dp2,tp2,dp1", *self.short, "--repetitions", "1", "--dtype", "bf16")

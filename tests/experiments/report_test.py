@@ -338,21 +338,21 @@ class Report(unittest.TestCase):
         self.assertRegex(page.text, r"dp2\.z3\s*12")
 
     def test_many_different_runs_stay_readable(self):
-        def reseeded(number):
+        def renumbered(number):  # not by seeds, which are repetitions
             def change(file):
-                toml = file["config/toml"][()].decode().replace("seed = 1234", f"seed = {number}")
+                toml = re.sub(r"(?m)^eval-samples = \d+", f"eval-samples = {number}", file["config/toml"][()].decode())
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
                 file["train/loss"][:] += number  # or equal curves would be drawn as one
             return change
-        page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))),
+        page = self.page(self.suite(*(self.changed(self.runs[n % 4], renumbered(n)) for n in range(30))),
                          most=1_500_000)
         self.assertIn("22 of the 30 curves are gray", page.text)
 
     def test_colors_follow_groups_of_identical_curves(self):
         def numbered(number):
             def change(file):
-                toml = file["config/toml"][()].decode().replace("seed = 1234", f"seed = {number}")
+                toml = re.sub(r"(?m)^eval-samples = \d+", f"eval-samples = {number}", file["config/toml"][()].decode())
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
                 file["train/loss"][:] = number // 2  # two of each
@@ -361,7 +361,7 @@ class Report(unittest.TestCase):
         self.assertNotIn("gray", page.text)
         [chart, *_] = self.charts(page, "loss")
         self.assertEqual([name for name, _ in self.looks(chart)],
-                         [f"dp1, seed {n}, identical: dp1, seed {n + 1}" for n in range(0, 10, 2)])
+                         [f"dp1, eval-samples {n}, identical: dp1, eval-samples {n + 1}" for n in range(0, 10, 2)])
         self.assertEqual(len({look for _, look in self.looks(chart)}), 5)
 
     def test_a_series_has_one_look_in_all_charts_of_a_benchmark(self):
@@ -615,7 +615,7 @@ class Report(unittest.TestCase):
 
     def test_pipelines_have_a_time_axis_and_one_scale(self):
         def other(file):
-            toml = re.sub(r"(?m)^seed = \d+", "seed = 7", file["config/toml"][()].decode())
+            toml = re.sub(r"(?m)^eval-samples = \d+", "eval-samples = 7", file["config/toml"][()].decode())
             del file["config/toml"]
             file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
         slow = self.repeated(self.changed(self.runs[2], other), 4)

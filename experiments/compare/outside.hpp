@@ -1,0 +1,46 @@
+// A run of a suite that is another program, such as a training script of PyTorch. Its row is the tokens/s that it prints.
+//
+//   [[runs]]
+//   command = "python my.py --lr {lr}"       words between blanks, or a list of words; no shell reads them
+//   label = "my PyTorch"                     the name of the row; default: the command
+//   folder = "mine"                          working folder; default: the one in which compare was started
+//   environment = ["OMP_NUM_THREADS=1"]      added to the environment of compare
+//   vary.lr = [0.1, 0.2]                     fills {lr}; {ranks} is the suite's, or the run's own
+//
+// Rank 0 starts the program; the other ranks sleep. The program may use the cores of all ranks on rank 0's host. It does not
+// get the variables that mpirun adds, so it may call mpirun or torchrun itself.
+//
+// The output must have exactly one line with the number: see number_in(). Otherwise, or if the program fails, the run is a
+// row that says why, with the program's last lines.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/compare/summary.hpp"
+
+namespace chorale::compare {
+
+// Fills the placeholders of the run's words, and its label. Appends a mistake for each placeholder or setting without the
+// other.
+void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes);
+// The mistakes that can be seen before the program runs: no such program or folder.
+void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes);
+// Why this is no pattern with one group for the number; "" if it is one.
+std::string why_no_pattern(const std::string& pattern);
+
+// The number in the program's output. `trouble`: why there is none: no line has one, or several have, or it is not a
+// positive number.
+struct Measured {
+  double tokens_per_s = 0;
+  std::string trouble;
+};
+// pattern "": "tokens/s" beside a number, as in "tokens/s = 1234.5", "tokens/s: 1,234" and "1234 tokens/s".
+Measured number_in(const std::string& output, const std::string& pattern);
+
+// Runs the program, and records its number in folder/<id of the turn>. Returns why there is none, or "".
+std::string run_outside(const Turn& turn, const std::string& pattern, const std::filesystem::path& folder,
+                        const std::vector<int>& cpus, Clock& clock, const std::function<void(int pid)>& meanwhile);
+
+}  // namespace chorale::compare
