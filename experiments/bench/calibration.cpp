@@ -115,7 +115,7 @@ forecast::Known known_prices(const Machine& machine, const std::string& backend,
 
 void print(const ComputeRates& rates) {
   fmt::print(
-      "{:<10}products {:.3g} GFLOP/s, attention {:.3g} GFLOP/s, other kernels {:.3g} GB/s, updates {:.3g} GB/s by each "
+      "{:<10} products {:.3g} GFLOP/s, attention {:.3g} GFLOP/s, other kernels {:.3g} GB/s, updates {:.3g} GB/s by each "
       "core\n",
       fmt::format("steps {}", rates.type), rates.product / 1e9, rates.attention / 1e9, rates.elements / 1e9,
       rates.update / 1e9);

@@ -276,7 +276,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
 
 std::string Launches::about(const Results& results) const {
   const std::int64_t launches = results.rows.empty() ? 0 : results.rows[0]["launches"].get<std::int64_t>();
-  return fmt::format("# {} launch{} of {} ranks; time: the median of the launches; launches ±: half {}\n", launches,
+  return fmt::format("# {} launch{} of {} ranks; time: the median of the launches\n# launches ±: half {}\n", launches,
                      launches == 1 ? "" : "es", ranks_,
                      launches < static_cast<std::int64_t>(fewest_blocks) ? "the range of the launches"
                                                                          : "the 95 % interval of this median");
