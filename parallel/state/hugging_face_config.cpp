@@ -6,6 +6,7 @@
 
 #include "parallel/state/hugging_face.hpp"
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 
 namespace chorale {
 namespace {
@@ -57,7 +58,7 @@ class Config {
 
   [[noreturn]] void refuse(const char* key, const std::string& why) const {
     const std::string there =
-        values_.contains(key) ? values_[key].dump(-1, ' ', false, json::error_handler_t::replace) : "missing";
+        values_.contains(key) ? shortened(values_[key].dump(-1, ' ', false, json::error_handler_t::replace), 80) : "missing";
     usage_error("this model cannot be imported", fmt::format("\"{}\" is {} in {}", key, there, path_), why);
   }
 

@@ -10,6 +10,7 @@
 
 #include "parallel/state/hugging_face.hpp"
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale {
@@ -17,11 +18,12 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse_model(const fs::path& folder, const std::string& what) {
-  usage_error("this model cannot be imported", fmt::format("{}: {}", folder.string(), what),
+  usage_error("this model cannot be imported", fmt::format("{}: {}", folder.string(), shortened(what)),
               "fetch the folder again, or export it anew");
 }
 
 std::string text_in(const fs::path& path) {
+  if (const std::string why = why_no_file(path); !why.empty()) refuse_model(path, why);
   auto text = contents_of(path);
   if (!text) refuse_model(path, "it cannot be read");
   return *std::move(text);
@@ -56,7 +58,7 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
     for (const auto& [tensor, name] : text.at("weight_map").get_ref<const nlohmann::json::object_t&>())
       names.insert(name.get<std::string>());
   } catch (const nlohmann::json::exception& error) {
-    refuse_model(index, error.what());
+    refuse_model(index, reason_of(error));
   }
   for (const std::string& name : names) {
     if (name.empty() || fs::path(name).filename() != name || name == ".." || name == ".")

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/crc32c.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale {
@@ -82,6 +83,7 @@ Manifest read_manifest(const std::filesystem::path& set) {
   Manifest manifest;
   int version = 0;
   try {
+    if (const std::string why = why_no_file(path); !why.empty()) throw std::runtime_error(why);
     const auto text = contents_of(path);
     if (!text) throw std::runtime_error("it cannot be read");
     const json body = json::parse(opened(*text));
@@ -92,7 +94,7 @@ Manifest read_manifest(const std::filesystem::path& set) {
       check(manifest);
     }
   } catch (const std::exception& error) {
-    throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", path.string(), error.what()),
+    throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", path.string(), reason_of(error)),
                 "load an older one, or restore this one from a copy");
   }
   if (version > checkpoint_version)

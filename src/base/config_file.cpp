@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
@@ -90,10 +91,10 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
     }
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",
-                fmt::format("{}:{}: {}", name, line_at(text, std::min(error.byte, text.size())), error.what()),
+                fmt::format("{}:{}: {}", name, line_at(text, std::min(error.byte, text.size())), reason_of(error)),
                 "a config file is one flat object: {\"key\": value, …}");
   } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
-    usage_error("the config file has a number that is too large", fmt::format("{}: {}", name, error.what()),
+    usage_error("the config file has a number that is too large", fmt::format("{}: {}", name, reason_of(error)),
                 "a config file is one flat object: {\"key\": value, …}");
   }
   return settings;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
 #include "src/data/bpe.hpp"
 #include "src/data/byte_alphabet.hpp"
@@ -16,9 +17,11 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const fs::path& path) {
-  auto text = contents_of(path);
+  const std::string why = why_no_file(path);
+  auto text = why.empty() ? contents_of(path) : std::nullopt;
   if (!text)
-    usage_error("there is no such tokenizer", fmt::format("\"{}\" is not a readable file", path.string()),
+    usage_error("there is no such tokenizer",
+                fmt::format("\"{}\" is not a readable file{}", path.string(), why.empty() ? "" : ": " + why),
                 "--tokenizer takes \"bytes\", a file from train-bpe, a tokenizer.json, or a folder with "
                 "tokenizer.json or with vocab.json and merges.txt");
   return *std::move(text);

@@ -2,11 +2,13 @@
 // feature is an error that names the feature, because ignoring it would give wrong tokens.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/text.hpp"
 #include "src/data/bpe.hpp"
 #include "src/data/byte_alphabet.hpp"
@@ -17,16 +19,17 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void refuse_tokenizer(const std::string& name, const std::string& why) {
-  usage_error(fmt::format("{} is not a supported byte-level tokenizer", name), why,
+  usage_error(fmt::format("{} is not a supported byte-level tokenizer", name), shortened(why),
               "make one with: chorale data train-bpe TEXT --vocabulary 4096 --out FILE");
 }
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Collects the parts of a tokenizer from a file.
+// Collects the parts of a tokenizer from a file of so many bytes.
 class Reader {
  public:
-  explicit Reader(const std::string& name) : name_(name) {}
+  Reader(const std::string& name, std::size_t bytes)
+      : name_(name), bytes_(bytes), limit_(std::clamp<std::int64_t>(static_cast<std::int64_t>(bytes), 1 << 16, 1 << 24)) {}
 
   void vocabulary(const Json& words) {
     for (const auto& [word, number] : words.items()) {
@@ -70,8 +73,9 @@ class Reader {
 
  private:
   std::int32_t checked(const Json& number, const std::string& word) const {
-    if (!number.is_number_integer() || number.get<std::int64_t>() < 0 || number.get<std::int64_t>() >= 1 << 24)
-      refuse_tokenizer(name_, fmt::format("token \"{}\" has the number {}", escape_control(word), shown(number)));
+    if (!number.is_number_integer() || number.get<std::int64_t>() < 0 || number.get<std::int64_t>() >= limit_)
+      refuse_tokenizer(name_, fmt::format("token \"{}\" has the number {}; in {} bytes, numbers are 0 to {}",
+                                          shortened(escape_control(word), 40), shown(number), bytes_, limit_ - 1));
     return number.get<std::int32_t>();
   }
   void place(std::int32_t token, const std::string& bytes) {
@@ -81,6 +85,10 @@ class Reader {
   }
 
   const std::string& name_;
+  std::size_t bytes_;
+  // Every number up to the largest takes memory, so a small file with a large number must not fill the memory. No file has
+  // fewer bytes than tokens.
+  std::int64_t limit_;
   std::map<std::string, std::int32_t> token_of_;
 };
 
@@ -158,7 +166,7 @@ void read_added(const Json& file, Reader& reader, const std::string& name) {
 }  // namespace
 
 Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name) {
-  Reader reader(name);
+  Reader reader(name, text.size());
   try {
     const Json file = Json::parse(text), &model = file.at("model");
     if (model.value("type", "BPE") != "BPE") refuse_tokenizer(name, fmt::format("its model is {}", model.at("type").dump()));
@@ -178,21 +186,21 @@ Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name)
         reader.merge_line(line);
     read_added(file, reader, name);
   } catch (const nlohmann::json::exception& error) {
-    refuse_tokenizer(name, error.what());
+    refuse_tokenizer(name, reason_of(error));
   }
   return Tokenizer(std::move(reader.parts));
 }
 
 Tokenizer Tokenizer::from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                                 const std::string& added_json, const std::string& name) {
-  Reader reader(name);
+  Reader reader(name, vocabulary_json.size() + merges.size() + added_json.size());
   try {
     reader.vocabulary(Json::parse(vocabulary_json));
     if (const char* end = "<|endoftext|>"; reader.knows(end)) reader.added(end, reader.token_of(end));
     const Json added = Json::parse(added_json);
     for (const auto& [text, number] : added.items()) reader.added(text, number);
   } catch (const nlohmann::json::exception& error) {
-    refuse_tokenizer(name, error.what());
+    refuse_tokenizer(name, reason_of(error));
   }
   for (std::string line : split(merges, '\n')) {
     if (line.ends_with('\r')) line.pop_back();

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 
+#include "src/base/foreign_text.hpp"
 #include "src/data/megatron.hpp"
 
 namespace chorale {
@@ -50,13 +51,13 @@ StoredTokens open_llm_c(const fs::path& path) {
 }  // namespace
 
 MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   const auto refuse = [&](const std::string& why) {
     usage_error("a file cannot be read", fmt::format("{}: {}", path.string(), why), "check its name");
   };
+  if (const std::string why = why_no_file(path); !why.empty()) refuse(why);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file || fstat(file.get(), &status) != 0) refuse(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) refuse("not a regular file");
   if (status.st_size == 0) refuse("it is empty");
   const auto size = static_cast<std::size_t>(status.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);

@@ -1,4 +1,5 @@
 #include "src/record/safetensors.hpp"
+#include "src/base/foreign_text.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ const char* format_name(DType dtype) {
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
-  throw Error(Exit::runtime, "a tensor file cannot be read", fmt::format("{}: {}", path.string(), reason),
+  throw Error(Exit::runtime, "a tensor file cannot be read", fmt::format("{}: {}", path.string(), shortened(reason)),
               "it is damaged, or not a safetensors file: fetch or write it again");
 }
 
@@ -66,10 +67,10 @@ Entry entry_in(const std::string& name, const nlohmann::json& value) {
 }  // namespace
 
 File::File(const std::filesystem::path& path) : path_(path) {
+  if (const std::string why = why_no_file(path); !why.empty()) refuse(path_, why);
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status;
   if (!file || fstat(file.get(), &status) != 0) refuse(path_, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) refuse(path_, "not a regular file");
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < 8) refuse(path_, fmt::format("{} bytes are too few for a header", bytes));
   void* const place = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
@@ -109,7 +110,7 @@ void File::read_header() {
       else
         entries_.emplace(name, entry_in(name, value));
   } catch (const std::exception& error) {
-    refuse(path_, fmt::format("its header is not a list of tensors: {}", error.what()));
+    refuse(path_, fmt::format("its header is not a list of tensors: {}", reason_of(error)));
   }
 
   std::vector<const Entry*> in_order;

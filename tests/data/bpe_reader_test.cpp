@@ -144,6 +144,9 @@ TEST_CASE("the error for an unsupported feature of a tokenizer names the feature
   refused([](Json& f) { f["model"]["vocab"].erase("q"); }, "lacks the byte 113");
   refused([](Json& f) { f["model"]["merges"][0] = "t x"; }, "merge 0, \"t x\"");
   refused([](Json& f) { f["model"]["vocab"]["q"] = 1e9; }, "has the number");
+  // Every number up to the largest takes memory, so a small file may not have a large one.
+  refused([](Json& f) { f["added_tokens"][0]["id"] = (1 << 24) - 1; }, "has the number 16777215; in ");
+  refused([](Json& f) { f["model"]["merges"] = 7; }, "type must be");
   refused(
       [](Json& f) {
         f["pre_tokenizer"] = {

@@ -1,5 +1,7 @@
 #include "src/data/token_file.hpp"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <fstream>
 
@@ -70,6 +72,8 @@ TEST_CASE("a file without tokens is refused, and the error says why") {
   const auto file = folder / "some.bin";
   CHECK_THROWS_WITH(open_tokens(file), says("No such file"));
   CHECK_THROWS_WITH(open_tokens(folder.path()), says("not a regular file"));
+  REQUIRE(mkfifo((folder / "fifo.bin").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(open_tokens(folder / "fifo.bin"), says("not a regular file"));  // open() would wait for a writer
   write(file, "");
   CHECK_THROWS_WITH(open_tokens(file), says("it is empty"));
   write(file, "Call me Ishmael.");

@@ -1,6 +1,7 @@
 #include "src/record/safetensors.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
@@ -127,6 +128,22 @@ TEST_CASE("a file with a wrong header is refused with the reason") {
   CHECK_THAT(refusal(with_header(overlap, 8)), says("\"y\" starts at byte 4 of the data, but the one before it ends at 8"));
   CHECK_THROWS_WITH(safetensors::File(folder / "none"), says("No such file"));
   CHECK_THROWS_WITH(safetensors::File(folder.path()), says("not a regular file"));
+  REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(safetensors::File(folder / "fifo"), says("not a regular file"));  // open() would wait for a writer
+}
+
+TEST_CASE("an error about a damaged header is short, and does not quote the JSON library's numbers") {
+  const TemporaryFolder folder;
+  const std::string word(50'000, 'x');
+  for (const std::string& header : {"{\"" + word, "{\"" + word + "\":1}", R"({"x":{"dtype":")" + word + "\"}}"}) {
+    put(folder / "bad", with_header(header, 0));
+    CHECK_THROWS_WITH(safetensors::File(folder / "bad"), !says("json.exception") && says("not a list of tensors: "));
+    try {
+      safetensors::File(folder / "bad");
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).size() < 600);
+    }
+  }
 }
 
 TEST_CASE("mutated tensor files are read or refused, and never crash") {
