@@ -52,7 +52,8 @@ class Generate final : public Command {
     device_.check();
     if (load_.empty())
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
-    const Layout layout = layout_flags_.choice(launch.size).layout;
+    const std::int64_t ranks = layout_flags_.ranks_of(launch);
+    const Layout layout = layout_flags_.choice(ranks).layout;
     require_generates(layout);
     if (samples_ == 0) samples_ = layout.replicas();
     if (samples_ < layout.replicas())
@@ -60,9 +61,7 @@ class Generate final : public Command {
                   fmt::format("{} and --samples {}", to_string(layout), samples_),
                   fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
     // A replica generates one text at a time. The batch below has as many micro-batches as any schedule may require.
-    if (const auto shape = shape_stored_in(load_))
-      require_fits(layout,
-                   {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});
+    require_fits(layout, {shape_stored_in(load_), ranks, layout.replicas() * layout.stages(), 1});
     find_tokenizer();
     read_prompt();
     require_known_tokens();
@@ -70,6 +69,7 @@ class Generate final : public Command {
 
   int run(Session& session) override {
     const mpi::Runtime& runtime = *session.runtime;
+    layout_flags_.require_launched(runtime.size(), "generate");
     const bool hugging_face = std::filesystem::exists(std::filesystem::path(load_) / "config.json");
     require_same_files(runtime, {hugging_face ? load_ : "", tokenizer_name_});  // a checkpoint has checksums of its own
     Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
@@ -98,15 +98,15 @@ class Generate final : public Command {
   }
 
  private:
-  // Called before anything is allocated. If a checkpoint is damaged, its shape may be unknown. Then nothing is checked here.
+  // Called before anything is allocated.
   void require_room_for(const Layout& layout, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
-    const auto shape = shape_stored_in(load_);
-    if (!shape || memory_.bytes() == 0) return;
-    const GenerationOptions options{*shape, dtype_named(dtype_), numerics_};
+    const ModelShape shape = shape_stored_in(load_);
+    if (memory_.bytes() == 0) return;
+    const GenerationOptions options{shape, dtype_named(dtype_), numerics_};
     const auto bytes = [&](const Layout& on) { return planned_bytes(options, on, static_cast<std::int64_t>(ids_.size())); };
     if (bytes(layout) <= memory_.bytes()) return;
-    const LayoutLimits any_batch{*shape, runtime.size(), layout.ranks() << 20, 1};
+    const LayoutLimits any_batch{shape, runtime.size(), layout.ranks() << 20, 1};
     throw NoRoom(Exit::usage, "a rank has too little memory for the weights",
                  fmt::format("{}: {} of weights, keys and values; {} {}", to_string(layout), human_bytes(bytes(layout)),
                              memory_.about(), human_bytes(memory_.bytes())),
@@ -171,14 +171,13 @@ class Generate final : public Command {
 
   // Called before anything is printed.
   void require_known_tokens() const {
-    const auto shape = shape_stored_in(load_);
-    if (!shape) return;
+    const std::int64_t vocabulary = shape_stored_in(load_).vocabulary;
     for (const std::int32_t id : ids_)
-      if (id < 0 || id >= shape->vocabulary)
+      if (id < 0 || id >= vocabulary)
         usage_error("the prompt has a token that the model does not know",
-                    fmt::format("{} of a vocabulary of {}", id, shape->vocabulary),
+                    fmt::format("{} of a vocabulary of {}", id, vocabulary),
                     tokenizer_ ? "use the tokenizer of the training data"
-                               : fmt::format("give numbers from 0 to {}", shape->vocabulary - 1));
+                               : fmt::format("give numbers from 0 to {}", vocabulary - 1));
   }
 
   std::string shown(const std::vector<std::int32_t>& tokens) const {

@@ -96,12 +96,12 @@ class Train final : public Command {
     }
     offload_.compute_on_device(device_.asked());
     if (!load_hf_.empty()) flags_.shape_options().require_own_shape(shape_of_folder(load_hf_), load_hf_);
-    if (!load_.empty())
-      if (const auto model = shape_of_checkpoint(load_)) flags_.shape_options().require_shape(*model, load_);
+    if (!load_.empty()) flags_.shape_options().require_shape(shape_of_checkpoint(load_), load_);
     // Errors in the options end the program here, before MPI starts.
-    const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
+    const std::int64_t ranks = layout_flags_.ranks_of(launch);
+    const Layout layout = layout_flags_.choice(flags_.limits(ranks)).layout;
     const TrainingOptions options = options_on(layout);
-    require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
+    require_place(layout, ranks);
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
     loop_.on_nan.check(loop_.saving.any() || !load_.empty());
@@ -136,6 +136,7 @@ class Train final : public Command {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();
+    layout_flags_.require_launched(world, "train");
     const train::ParallelChoice asked = layout_flags_.choice(flags_.limits(world));
     if (!device_.asked()) memory_.settle(*session.runtime);
     TrainingOptions options = flags_.training(threads, asked.layout);

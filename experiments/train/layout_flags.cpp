@@ -292,6 +292,25 @@ std::string LayoutFlags::simulated() const {
   return takes_simulated_ && backend_.size() == 1 ? simulated_machine(backend_[0]) : "";
 }
 
+Layout LayoutFlags::smallest() const {
+  Layout layout = asked();
+  for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
+  return layout;
+}
+
+std::int64_t LayoutFlags::ranks_of(const Launch& launch) const {
+  return launch.launcher.empty() ? smallest().ranks() : launch.size;
+}
+
+void LayoutFlags::require_launched(std::int64_t world, const char* command) const {
+  const Layout layout = smallest();
+  if (world > 1 || layout.ranks() == 1) return;
+  const std::string words = options_->origin("layout") == "command line" ? "--layout " + word_ + " …" : "…";
+  usage_error(fmt::format("the layout needs {} ranks, but this is one process", layout.ranks()),
+              fmt::format("{} has {} ranks, and the program was started without mpirun", to_string(layout), layout.ranks()),
+              "start it as: " + command_on(layout.ranks(), fmt::format("{} {}", command, words)));
+}
+
 Layout LayoutFlags::layout(std::int64_t world) const { return with_shards(inferred(asked(), world)); }
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }

@@ -10,6 +10,7 @@
 
 #include "parallel/mesh.hpp"
 #include "parallel/training.hpp"
+#include "src/base/launch.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {
@@ -40,6 +41,10 @@ class LayoutFlags {
   const ContextOptions& context() const { return context_; }
   bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
   Layout asked() const;                     // the layout as given; a size of 0 is still to be inferred
+  // The ranks that a launch has, or, without a launcher, those that the layout needs at least: only MPI knows then.
+  std::int64_t ranks_of(const Launch& launch) const;
+  // Throws a usage error if a layout of several ranks was asked for, but the command, such as "train", runs as one process.
+  void require_launched(std::int64_t world, const char* command) const;
   Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal
   ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
@@ -49,6 +54,7 @@ class LayoutFlags {
   bool leaves_prefetch_open() const { return prefetch_units_ == "auto"; }
 
  private:
+  Layout smallest() const;  // the layout as given; a size to be inferred is 1
   bool counts(const std::string& flag, const std::string& part) const;
   Layout with_shards(Layout layout) const;       // as --shard-size or --hpz says; the layout's sizes are complete
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence

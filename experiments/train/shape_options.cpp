@@ -97,12 +97,11 @@ std::vector<Preset> presets() {
 
 // Dropout and batch are not in `shape_options`, because presets do not set the one, and the other is not of the model.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
-  const std::optional<Metadata> metadata = metadata_of_checkpoint(path);
-  if (!metadata) return {};
+  const Metadata metadata = metadata_of_checkpoint(path);
   const std::string origin = "model " + path.string();
-  std::vector<Setting> settings = settings_of(metadata->model, origin);
-  settings.push_back({"dropout", fmt::format("{}", metadata->model.dropout), origin});
-  if (const std::int64_t batch = batch_in(metadata->config); batch > 0)
+  std::vector<Setting> settings = settings_of(metadata.model, origin);
+  settings.push_back({"dropout", fmt::format("{}", metadata.model.dropout), origin});
+  if (const std::int64_t batch = batch_in(metadata.config); batch > 0)
     settings.push_back({"global-batch-size", std::to_string(batch), origin});
   return {settings, {}};
 }
@@ -119,7 +118,9 @@ std::string words_for_active(const ModelShape& shape) {
 void ShapeOptions::declare(Options& o) {
   options_ = &o;
   o.section("model");
-  o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME");
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : model_presets()) names.emplace_back(preset.name);
+  o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME").suggest(names);
   o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
       .one_of({"gpt2", "llama"});
   o.add("num-layers", shape_.layers, "transformer blocks").range(1, 1e4);

@@ -97,9 +97,7 @@ Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) 
     if (first_trouble.empty()) first_trouble = trim(trouble);
     log.warn("skipping the damaged checkpoint {}: {}", path_of_set.string(), trim(trouble));
   }
-  throw Error(Exit::runtime,
-              names.size() == 1 ? "the checkpoint is damaged" : fmt::format("all {} checkpoints are damaged", names.size()),
-              first_trouble, "restore one from a copy, or train from the start");
+  refuse_damaged(names.size(), first_trouble);
 }
 
 std::vector<StateTensor> Checkpoint::tensors() const {

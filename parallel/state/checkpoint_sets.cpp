@@ -82,6 +82,11 @@ void refuse_without_checkpoint(const fs::path& folder) {
               other.empty() ? "check the path given to --load" : "load the newest run that has one: --load " + other);
 }
 
+void refuse_damaged(std::size_t sets, const std::string& first_trouble) {
+  throw Error(Exit::runtime, sets == 1 ? "the checkpoint is damaged" : fmt::format("all {} checkpoints are damaged", sets),
+              first_trouble, "restore one from a copy, or train from the start");
+}
+
 std::vector<std::string> sets_to_load(const fs::path& folder) {
   std::error_code none;
   const Set latest = set_named(fs::read_symlink(folder / "latest", none).string());

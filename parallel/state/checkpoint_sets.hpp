@@ -15,6 +15,7 @@ std::string set_name(std::int64_t step);
 // `path` is the folder of a run, its folder of checkpoints, or one set. Returns the folder of checkpoints, or the set.
 std::filesystem::path folder_of_sets(const std::filesystem::path& path);
 [[noreturn]] void refuse_without_checkpoint(const std::filesystem::path& folder);
+[[noreturn]] void refuse_damaged(std::size_t sets, const std::string& first_trouble);  // if all sets are damaged
 
 // The sets to try, in this order: `latest`, then earlier steps from new to old, then later steps. Sets of later steps
 // remain if a run was continued from an earlier set.

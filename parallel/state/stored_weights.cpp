@@ -5,6 +5,7 @@
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 #include "src/math/cast.hpp"
 #include "src/memory/on_host.hpp"
 
@@ -64,27 +65,26 @@ ImportedModel StoredWeights::whole() const {
   return all;
 }
 
-std::optional<ModelShape> shape_stored_in(const fs::path& path) {
+ModelShape shape_stored_in(const fs::path& path) {
   return is_hugging_face(path) ? shape_of_folder(path) : shape_of_checkpoint(path);
 }
 
-std::optional<Metadata> metadata_of_checkpoint(const fs::path& path) {
+Metadata metadata_of_checkpoint(const fs::path& path) {
   const fs::path folder = folder_of_sets(path);
   const std::vector<std::string> names =
       fs::exists(folder / "manifest.json") ? std::vector<std::string>{"."} : sets_to_load(folder);
   if (names.empty()) refuse_without_checkpoint(folder);
+  std::string trouble;
   for (const std::string& name : names) try {
       return read_manifest(folder / name).metadata;
     } catch (const Error& error) {
       if (error.exit() == Exit::usage) throw;  // after any other error, try an older set: it has the same model
+      if (trouble.empty()) trouble = trim(split(error.what(), '\n').at(1));
     }
-  return {};
+  refuse_damaged(names.size(), trouble);
 }
 
-std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
-  const auto metadata = metadata_of_checkpoint(path);
-  return metadata ? std::optional(metadata->model) : std::nullopt;
-}
+ModelShape shape_of_checkpoint(const fs::path& path) { return metadata_of_checkpoint(path).model; }
 
 std::vector<Owned> weights_of(const Optimizer& optimizer) {
   std::vector<Owned> weights;

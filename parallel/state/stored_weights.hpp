@@ -26,10 +26,10 @@ class StoredWeights {
 };
 
 // The model's shape, from a Hugging Face configuration or from the first readable manifest; checkpoint data are not read.
-// nullopt if all manifests are damaged. Throws a usage error if `path` has no model.
-std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
-std::optional<ModelShape> shape_of_checkpoint(const std::filesystem::path& path);
-std::optional<Metadata> metadata_of_checkpoint(const std::filesystem::path& path);
+// Throws an error if all manifests are damaged, and a usage error if `path` has no model.
+ModelShape shape_stored_in(const std::filesystem::path& path);
+ModelShape shape_of_checkpoint(const std::filesystem::path& path);
+Metadata metadata_of_checkpoint(const std::filesystem::path& path);
 
 // The weights that the optimizer updates on this rank, as targets for `read`. After reading, call Training::publish: it
 // updates the values that the layers use, on all ranks.

@@ -387,6 +387,19 @@ class Train(unittest.TestCase):
         result = start([chorale, "generate", "--load", run])
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("rank-0.safetensors", result.stderr)
+        # Without a manifest the shape is unknown. The layout must not be judged by that of another model.
+        with open(f"{run}/checkpoints/step-2/manifest.json", "r+b") as file:
+            file.truncate(50)
+        for command in ("train", "generate"):
+            result = ranks(2, chorale, command, "--load", run, "--layout", "dp2.ep2")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertEqual(result.stderr.count("error: the checkpoint is damaged\n"), 1, result.stderr)
+            self.assertIn("manifest.json: ", result.stderr)
+
+    def test_a_layout_without_mpirun_names_the_command_that_starts_its_ranks(self):
+        result = start([chorale, "train", *tiny, "--layout", "dp4", "--run-dir", self.folder])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(f"start it as: mpirun -n 4 {chorale} train --layout dp4 …", result.stderr)
 
     def test_two_stages_go_on_where_two_replicas_stopped(self):
         exact = [chorale, "train", *tiny, "--numerics", "exact", "--run-dir", self.folder]

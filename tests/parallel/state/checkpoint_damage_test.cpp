@@ -1,7 +1,10 @@
 // Any damage to a checkpoint on disk is detected, and an older checkpoint is loaded instead.
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+
 #include "parallel/state/checkpoint.hpp"
+#include "parallel/state/stored_weights.hpp"
 #include "src/base/crc32c.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -60,6 +63,16 @@ TEST_CASE("if the newest set of files is damaged, the previous one is loaded; if
   CHECK_THROWS_WITH(step_loaded(newest), says(file.string()) && says("tensor \"") && says("of rank 0 is wrong"));
   put_bytes(folder / "step-10" / "manifest.json", "");
   CHECK_THROWS_WITH(step_loaded(folder), says("all 2 checkpoints are damaged") && says("of rank 0"));
+
+  // The shape alone needs no more than one readable manifest. A FIFO in place of a file is damage too.
+  CHECK(shape_of_checkpoint(folder.path()).layers > 0);
+  fs::remove(file);
+  REQUIRE(mkfifo(file.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(step_loaded(newest), says("rank-0.safetensors: not a regular file"));
+  fs::remove(manifest);
+  REQUIRE(mkfifo(manifest.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(shape_stored_in(newest), says("the checkpoint is damaged") && says("not a regular file"));
+  CHECK_THROWS_WITH(shape_of_checkpoint(folder.path()), says("all 2 checkpoints are damaged") && says("manifest.json: "));
 }
 
 TEST_CASE("every flipped bit of a checkpoint is detected") {
