@@ -1,10 +1,10 @@
 // Runs the tests on this rank. Rank 0 prints as Catch2 does. The output of other ranks is kept, and shown with the rank's
 // number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed if it
-// failed on any rank.
+// failed on any rank; cases that lack a device are skipped, and named.
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
-//   TEST_JOURNAL=file                 rank 0 appends lines to it: begin NAME · alive · end passed (or failed) 1.2 3.4 NAME.
+//   TEST_JOURNAL=file                 rank 0 appends: begin NAME · alive · end passed (failed, skipped) 1.2 3.4 NAME.
 //                                   The numbers are wall seconds and processor seconds, those of started programs included
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include <memory>
 
 #include "src/base/text.hpp"
+#include "tests/device.hpp"
 #include "tests/progress.hpp"
 #include "tests/spmd.hpp"
 
@@ -42,8 +43,9 @@ struct State {
   std::chrono::steady_clock::time_point began;  // when this case began
   double computed = 0;                          // processor seconds before this case
   bool ended = false;                           // the body of this case is over
+  std::string skipped;                          // why this case is skipped
   bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, skips = 0;
   char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;
 
@@ -102,6 +104,7 @@ struct Listener : ListenerBase {
     std::snprintf(state.case_name, sizeof state.case_name, "%s", info.name.c_str());
     if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
     state.ended = state.agreed_already = false;
+    state.skipped.clear();
     state.began = std::chrono::steady_clock::now();
     state.computed = processor_seconds();
     note(fmt::format("begin {}\n", state.case_name));
@@ -119,10 +122,15 @@ struct Listener : ListenerBase {
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
     doing(Doing::nothing);
-    ++(failed_on.empty() ? state.passed : state.failed);
+    const bool skipped = failed_on.empty() && !state.skipped.empty();
+    ++(!failed_on.empty() ? state.failed : skipped ? state.skips : state.passed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - state.began;
-    note(fmt::format("end {} {:.3f} {:.3f} {}\n", failed_on.empty() ? "passed" : "failed", took.count(),
-                     processor_seconds() - state.computed, state.case_name));
+    note(fmt::format("end {} {:.3f} {:.3f} {}\n",
+                     !failed_on.empty() ? "failed"
+                     : skipped          ? "skipped"
+                                        : "passed",
+                     took.count(), processor_seconds() - state.computed, state.case_name));
+    if (state.rank == 0 && skipped) std::cout << "skipped: " << state.case_name << ": " << state.skipped << std::endl;
     if (state.rank == 0 && !failed_here && !failed_on.empty())
       std::cout << "FAILED on " << failed_on << ": " << state.case_name << std::endl;
   }
@@ -172,13 +180,18 @@ int run(int argc, char** argv) {
   }
   if (listing) return 0;
   if (state.failed > 0) result = 1;  // a case failed on some rank
-  if (state.rank == 0) std::printf("%d passed, %d failed\n", state.passed, state.failed);
+  if (state.rank == 0) {
+    std::printf("%d passed, %d failed", state.passed, state.failed);
+    std::printf(state.skips ? ", %d skipped\n" : "\n", state.skips);
+  }
   std::fflush(stdout);
   state.runtime.reset();
   return result == 0 ? 0 : 1;
 }
 
 }  // namespace
+
+void skip_case(const std::string& why) { state.skipped = why; }
 
 // Called in each REQUIRE_ALL and at the end of each case. After a rank has thrown, it makes its next call at the end of the
 // case, while the other ranks make theirs in a REQUIRE_ALL. There the others learn that a rank has left the case; they stop

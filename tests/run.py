@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every test and ends with the line `N passed, N failed`.
+"""Runs every test and ends with the line `N passed, N failed, N skipped`.
 
    tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
 
@@ -218,5 +218,6 @@ if __name__ == "__main__":
                       for case, (_, seconds, _) in group.results.items()), reverse=True)
     print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
-    print(f"{passed} passed, {failed} failed")
+    skipped = sum(group.count("skipped") for group in runner.groups)
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(130 if interrupted else 1 if failed else 0)

@@ -36,7 +36,7 @@ def environment(session):
 
 def counted(text):
     """Reads how many tests passed and failed from the last line of the tests' output."""
-    found = re.search(r"^(\d+) passed, (\d+) failed$", text, re.MULTILINE)
+    found = re.search(r"^(\d+) passed, (\d+) failed(?:, \d+ skipped)?$", text, re.MULTILINE)
     if not found:
         raise Failure("the tests did not end")
     return int(found[1]), int(found[2])

@@ -1,14 +1,13 @@
 #include "collectives/backends/message/device_sums.hpp"
 
-#include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"
+#include "tests/device.hpp"
 
 using namespace chorale;
 
 TEST_CASE("device: only algorithms that add all ranks' data at once have a maximum number of ranks", "[gpu]") {
   const DevicePlugin plugin;
-  std::string why_none;
-  if (cuda_devices(plugin, &why_none).empty()) return;
+  if (!test::has_device(plugin)) return;
   const auto device = direct_device(true, cuda_memory(plugin, 0));
   REQUIRE(device);
   const auto prepare = [&](const char* algorithm, int ranks) {

@@ -11,7 +11,7 @@
 #include "src/memory/buffer.hpp"
 #include "src/memory/device_plugin.hpp"
 #include "src/memory/tensor.hpp"
-#include "tests/catch.hpp"
+#include "tests/device.hpp"
 
 using namespace chorale;
 
@@ -139,12 +139,6 @@ TEST_CASE("CUDA memory works with a device and is refused by name without one") 
   }
 }
 
-// If the plugin could not be loaded, all tests of devices would find no device and pass. In that case this test fails.
-TEST_CASE("a CUDA plugin named by CHORALE_CUDA_PLUGIN can be loaded", "[gpu]") {
-  const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
-  if (named) CHECK(DevicePlugin().why_not() == "");
-}
-
 TEST_CASE("the ranks of a host take its devices round-robin") {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (int devices = 1; devices <= 4; ++devices) {
@@ -161,8 +155,7 @@ TEST_CASE("the ranks of a host take its devices round-robin") {
 
 TEST_CASE("CUDA memory receives host writes at once, in order and completely", "[gpu]") {
   const DevicePlugin plugin;
-  std::string why_none;
-  if (cuda_devices(plugin, &why_none).empty()) return;
+  if (!test::has_device(plugin)) return;
   const auto memory = cuda_memory(plugin, 0);
   Ledger ledger;
   const std::int64_t large = (1 << 20) + 4, small = 40;  // `large` exceeds a staging slot

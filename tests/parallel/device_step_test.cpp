@@ -34,7 +34,7 @@ std::int64_t waits_of_step(const DevicePlugin& plugin, const TrainingOptions& op
 
 TEST_CASE("device: the host waits once in a step, however many layers and micro-batches the step has", "[gpu]") {
   const DevicePlugin plugin;
-  if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
+  if (!test::has_emulated_device(plugin)) return;
   const auto waits = [&](std::int64_t layers, std::int64_t micro_batch) {
     return waits_of_step(plugin, on(plugin, layers, micro_batch));
   };
@@ -45,7 +45,7 @@ TEST_CASE("device: the host waits once in a step, however many layers and micro-
 
 TEST_CASE("device: the host also waits for every routing, and once to move biases", "[gpu]") {
   const DevicePlugin plugin;
-  if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
+  if (!test::has_emulated_device(plugin)) return;
   Experts experts{.count = 4, .chosen = 2, .ffn = 24, .balance = 0.01};
   const auto waits = [&] { return waits_of_step(plugin, on(plugin, 2, 4, experts)); };  // four routings
   CHECK(waits() == 1 + 4);

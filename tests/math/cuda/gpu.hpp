@@ -4,12 +4,13 @@
 //   gpu.compare({x, y}, tolerance(dtype), [&](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
 //
 // Tests tagged [gpu] run on the plugin's first device: under `make test` the emulated one (CHORALE_CUDA_PLUGIN),
-// otherwise a real one. Without a device they do nothing.
+// otherwise a real one. Without a device they are skipped.
 #pragma once
 #include <optional>
 
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
+#include "tests/device.hpp"
 #include "tests/math/kernels.hpp"
 
 namespace chorale {
@@ -29,8 +30,7 @@ inline bool same_numbers(const Tensor& a, const Tensor& b) {
 class Gpu {
  public:
   Gpu() {
-    std::string why_none;
-    if (cuda_devices(plugin_, &why_none).empty()) return;
+    if (!test::has_device(plugin_)) return;
     kernels_ = &cuda_kernels(plugin_);
     memory_ = cuda_memory(plugin_, 0);
     numerics_ = numerics_on(&plugin_, "fast");

@@ -1,0 +1,35 @@
+// What a case tagged [gpu] asks first: whether there is a device. Without one the case is skipped by name, not passed. If
+// CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
+//
+//   const DevicePlugin plugin;
+//   if (!has_device(plugin)) return;
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "src/memory/device_plugin.hpp"
+#include "tests/catch.hpp"
+
+namespace chorale::test {
+
+void skip_case(const std::string& why);  // this case counts as skipped, unless a check of it fails
+
+inline bool has_device(const DevicePlugin& plugin) {
+  std::string why_none;
+  if (!cuda_devices(plugin, &why_none).empty()) return true;
+  if (const char* const named = std::getenv("CHORALE_CUDA_PLUGIN"))
+    FAIL("CHORALE_CUDA_PLUGIN=" << named << ": " << why_none);
+  skip_case(why_none);
+  return false;
+}
+
+// The emulated device: only it counts the host's waits, and can be held.
+inline bool has_emulated_device(const DevicePlugin& plugin) {
+  if (!has_device(plugin)) return false;
+  const bool emulated = plugin.find<std::int64_t()>("chorale_emulated_waits") != nullptr;
+  if (!emulated) skip_case("only the emulated device counts waits");
+  return emulated;
+}
+
+}  // namespace chorale::test
