@@ -22,6 +22,7 @@
 #include "experiments/run_record.hpp"
 #include "experiments/simulated.hpp"
 #include "experiments/statistics.hpp"
+#include "experiments/stopped.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -134,7 +135,7 @@ class BenchCommand final : public Command {
     show(rows);
     if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
     say_record(found.files);
-    if (found.done < found.all) say_stopped(fmt::format("{} of {} launches were done", found.done, found.all), 1);
+    if (found.done < found.all) say_stopped(fmt::format("{} of {} launches were done", found.done, found.all));
     return tell_wrong(wrong_in(rows)) ? static_cast<int>(Exit::check)
                                       : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
   }
@@ -150,10 +151,8 @@ class BenchCommand final : public Command {
     std::fflush(stream);
   }
 
-  static void say_stopped(const std::string& numbers, int size) {
-    const Error stopped(Exit::runtime, "stopped", numbers,
-                        "what is printed and recorded is complete: start it again for all");
-    std::fputs(describe(stopped, 0, size).c_str(), stderr);
+  static void say_stopped(const std::string& numbers) {
+    chorale::say_stopped(numbers, "what is printed and recorded is complete: start it again for all");
   }
 
   // Prints how the ± column is meant, above the tables.
@@ -232,8 +231,7 @@ class BenchCommand final : public Command {
     std::fflush(stdout);
     if (outcome.stopped && !in_suite)
       say_stopped(fmt::format("{} of {} rows were measured{}", rows.size(), outcome.rows,
-                              rows.empty() ? ", so nothing was kept" : ""),
-                  static_cast<int>(ranks.size()));
+                              rows.empty() ? ", so nothing was kept" : ""));
     // A suite learns from the record that its run was stopped.
     return is_wrong ? Exit::check : outcome.stopped && !in_suite ? Exit::runtime : Exit::ok;
   }

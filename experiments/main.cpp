@@ -1,6 +1,6 @@
 // The program `chorale`: finds the subcommand, resolves its options, reports usage errors before MPI starts, then runs the
-// command under any launcher. A usage error is printed once. Any other error is printed by the rank on which it happened,
-// which then ends all ranks.
+// command under any launcher. An error is printed once, even if several ranks of a host find it; the rank on which it
+// happened then ends all ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,7 +19,6 @@
 #include "parallel/plan.hpp"
 #include "src/base/abstract_socket.hpp"
 #include "src/base/built.hpp"
-#include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/interfaces.hpp"
@@ -126,30 +125,21 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   return command->run(session);
 }
 
-// Chooses the process that prints: the first child of a launcher to bind this abstract socket gets a valid descriptor. The
-// name stays taken until that process ends.
-Descriptor ask_for_the_word() {
-  Descriptor word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const AbstractAddress address(fmt::format("chorale-refusal-{}", getppid()));
-  if (bind(word.get(), address.get(), address.length()) != 0) word.reset();
-  return word;
-}
-
-// Usually every rank finds the same usage error, and rank 0 prints it. When rank 0 exits, the launcher ends the other
+// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other
 // ranks, which wait here long enough for that. If rank 0 found no error, one rank of each host prints.
 bool prints_refusal(const Launch& launch) {
   constexpr double patience_seconds = 2;
   if (launch.rank == 0) return true;
-  const Descriptor word = ask_for_the_word();
+  const auto word = claim(fmt::format("chorale-refusal-{}", getppid()));
   SystemClock().sleep(patience_seconds);
-  return bool(word);
+  return word.has_value();
 }
 
-int refuse(const Launch& launch, const Error& error) {
+int refuse(const Launch& launch, const std::exception& error) {
   constexpr double others_seconds = 0.4;  // time for the other ranks to get here
   if (prints_refusal(launch)) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
   if (launch.size > 1) SystemClock().sleep(others_seconds);
-  return static_cast<int>(error.exit());
+  return exit_code_of(error);
 }
 
 int guarded(const std::vector<std::string>& words) {
@@ -168,12 +158,10 @@ int guarded(const std::vector<std::string>& words) {
       runtime.reset();  // finalizes MPI, so that the launcher reports no crash
       return exit_code_of(error);
     }
+    if (!runtime) return refuse(launch, error);
     const bool usage = ours && ours->exit() == Exit::usage;
-    if (usage && !runtime) return refuse(launch, *ours);
     if (usage && !prints_refusal(launch)) return exit_code_of(error);
-    if (runtime) runtime->abort(error);
-    std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
-    return exit_code_of(error);
+    runtime->abort(error);
   }
 }
 

@@ -272,7 +272,8 @@ class PlanCommand final : public Command {
 
   std::vector<plan::Candidate> weigh_all(Session& session) {
     std::vector<plan::Candidate> candidates;
-    Progress progress("plan", static_cast<std::int64_t>(layouts_.size()), session.clock, Progress::screen_of(stderr));
+    Progress progress("plan", static_cast<std::int64_t>(layouts_.size()), session.clock,
+                      Progress::screen_at(session.log_level));
     for (const Layout& layout : layouts_) {
       progress.update(static_cast<std::int64_t>(candidates.size()), to_string(layout));
       request_.layout = layout, request_.options = options_on(layout);

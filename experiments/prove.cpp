@@ -16,13 +16,16 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "experiments/prove/cases.hpp"
+#include "experiments/prove/duration.hpp"
 #include "experiments/prove/proof.hpp"
 #include "experiments/prove/subject.hpp"
 #include "experiments/prove/variations.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/stopped.hpp"
 #include "experiments/train/device.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/memory_limit.hpp"
@@ -102,7 +105,8 @@ class Prove final : public Command {
     if (record.recorder) record.recorder->text("/", "device", device_.about());
     const double began = session.clock.seconds();
     References references;
-    if (runtime.rank() == 0) references = train_alone(cases, plain, session.clock);
+    if (record.recorder) references = train_alone(cases, plain, session.clock);
+    if (record.recorder) say_how_long(cases, references, record, ranks);
     const std::vector<Proof> proofs = prove_all(cases, references, session, record, ranks);
     int code = 0;
     if (runtime.rank() == 0) {
@@ -114,11 +118,8 @@ class Prove final : public Command {
                  human_seconds(session.clock.seconds() - began));
       std::fflush(stdout);
       if (done < all)
-        fmt::print(stderr, "{}",
-                   describe(Error(Exit::runtime, "stopped",
-                                  fmt::format("{} of {} layouts were compared, {} of them equal", done, all, equal),
-                                  "start it again for all, or name some with --layouts"),
-                            0, runtime.size()));
+        say_stopped(fmt::format("{} of {} layouts were compared, {} of them equal", done, all, equal),
+                    "start it again for all, or name some with --layouts");
       code = static_cast<int>(differ > 0 ? Exit::check : equal < all ? Exit::runtime : Exit::ok);
     }
     return std::stoi(mpi::broadcast(runtime.world(), std::to_string(code)));
@@ -194,6 +195,17 @@ class Prove final : public Command {
     return references;
   }
 
+  void say_how_long(const std::vector<Case>& cases, const References& references, RunRecord& record,
+                    const std::vector<RankFacts>& ranks) {
+    std::set<std::pair<std::string, int>> cores;
+    for (const RankFacts& rank : ranks)
+      for (const int cpu : rank.cpus) cores.emplace(rank.kernel, cpu);
+    expected_ = expected_seconds(cases, references, std::ssize(ranks), std::ssize(cores));
+    record.log.info("{} cases of {} steps, each as much work as the run on one rank ({}): about {} on {} cores",
+                    cases.size(), steps_, human_seconds(references.at(0).second.seconds), human_seconds(expected_),
+                    cores.size());
+  }
+
   // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
   // of an interrupted case.
   std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, Session& session,
@@ -208,7 +220,9 @@ class Prove final : public Command {
     std::optional<Progress> progress;
     std::optional<Records> records;
     if (runtime.rank() == 0) {
-      progress.emplace("prove", static_cast<std::int64_t>(cases.size()), session.clock, Progress::screen_of(stderr));
+      progress.emplace("prove", static_cast<std::int64_t>(cases.size()), session.clock,
+                       Progress::screen_at(session.log_level));
+      progress->guess(expected_);
       records.emplace(*record.recorder, cases);
     }
     std::vector<Proof> proofs;
@@ -291,6 +305,7 @@ class Prove final : public Command {
   train::ComputeDevice device_;
   std::vector<std::string> layouts_{"all"}, vary_, combine_;
   std::int64_t steps_ = 10;
+  double expected_ = 0;  // seconds
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";
   std::optional<Signals> signals_;

@@ -17,6 +17,7 @@
 #include "experiments/bench/calibration.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/statistics.hpp"
+#include "experiments/stopped.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/signals.hpp"
@@ -73,7 +74,7 @@ class Tune final : public Command {
     const Outcome outcome = bench::run(sweep, session);
     if (session.runtime->rank() == 0) {
       if (!outcome.series.empty()) write(outcome);
-      if (outcome.stopped) say_stopped(outcome, session.runtime->size());
+      if (outcome.stopped) say_stopped(outcome);
       if (outcome.rows == 0) std::fputs(describe(nothing_measured(outcome, session.runtime->size()), 0, 1).c_str(), stderr);
     }
     return static_cast<int>(outcome.stopped ? Exit::runtime : outcome.rows > 0 ? Exit::ok : Exit::usage);
@@ -119,7 +120,7 @@ class Tune final : public Command {
   }
 
   // Lists the choices that were measured before the stop.
-  void say_stopped(const Outcome& outcome, int size) const {
+  void say_stopped(const Outcome& outcome) const {
     std::map<std::pair<std::string, std::string>, std::set<std::int64_t>> sizes;
     for (const Series& series : outcome.series)
       sizes[{series.row.backend, fmt::format("{}{}", name_of(series.row.what), series.row.in_place ? " in place" : "")}]
@@ -131,11 +132,9 @@ class Tune final : public Command {
       measured.push_back(fmt::format("{} on {} at {}", kind.second, kind.first, join(words, ", ")));
     }
     const std::string numbers = fmt::format("{} of {} rows were measured", outcome.series.size(), outcome.rows);
-    const Error stopped(Exit::runtime, "stopped",
-                        numbers + ": " + (measured.empty() ? "no choice is complete" : join(measured, "; ")),
-                        measured.empty() ? "the table stays as it was: start it again"
-                                         : "this run changed only these sizes in the table: start it again to measure all");
-    std::fputs(describe(stopped, 0, size).c_str(), stderr);
+    chorale::say_stopped(numbers + ": " + (measured.empty() ? "no choice is complete" : join(measured, "; ")),
+                         measured.empty() ? "the table stays as it was: start it again"
+                                          : "this run changed only these sizes in the table: start it again to measure all");
   }
 
   // The existing table, if it was measured on this machine.
@@ -179,11 +178,8 @@ class Tune final : public Command {
   int run_calibration(Sweep& sweep, const Session& session) {
     sweep.how.check = false;
     const bool complete = calibrate(sweep, session, asked_.machine_file());
-    if (!complete && session.runtime->rank() == 0) {
-      const Error stopped(Exit::runtime, "stopped", "the measurements are not complete",
-                          "the machine file stays as it was: start it again");
-      std::fputs(describe(stopped, 0, session.runtime->size()).c_str(), stderr);
-    }
+    if (!complete && session.runtime->rank() == 0)
+      chorale::say_stopped("the measurements are not complete", "the machine file stays as it was: start it again");
     return static_cast<int>(complete ? Exit::ok : Exit::runtime);
   }
 

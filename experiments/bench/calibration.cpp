@@ -200,7 +200,8 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   }
   bool complete = !outcome.stopped;
   if (speaks && complete) {
-    Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock, Progress::screen_of(stderr));
+    Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock,
+                      Progress::screen_at(session.log_level));
     for (std::size_t b = 0; b < sweep.backends.size() && complete; ++b) {
       std::vector<Series> own;
       for (const Series& series : outcome.series)

@@ -4,8 +4,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <optional>
 #include <string>
+
+#include "src/base/descriptor.hpp"
 
 namespace chorale {
 
@@ -23,5 +27,14 @@ class AbstractAddress {
   sockaddr_un where_{};
   socklen_t length_ = 0;
 };
+
+// Of the processes of a host that claim a name, only the first gets it, until it ends. (If the kernel has no socket left,
+// every process gets the name.)
+inline std::optional<Descriptor> claim(const std::string& name) {
+  Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const AbstractAddress address(name);
+  if (bind(socket.get(), address.get(), address.length()) != 0 && errno == EADDRINUSE) return std::nullopt;
+  return socket;
+}
 
 }  // namespace chorale

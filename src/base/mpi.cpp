@@ -9,8 +9,11 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "src/base/abstract_socket.hpp"
+#include "src/base/crc32c.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
@@ -136,9 +139,14 @@ void Runtime::abort(int exit_code) const {
 }
 
 void Runtime::abort(const std::exception& error) const {
+  constexpr double others_seconds = 0.4;                           // time for the first rank to print and to end all
   const int lost_with = flight_ ? flight_->lost_after(error) : 0;  // the guard, or another rank, has said why
-  if (lost_with == 0) std::fputs(describe(error, rank_, size_).c_str(), stderr);
+  // Several ranks may fail for the same reason, as when a file is damaged. The first of a host says it.
+  const std::string what = error.what();
+  const auto word = claim(fmt::format("chorale-error-{}-{:08x}", getppid(), crc32c(std::as_bytes(std::span(what)))));
+  if (lost_with == 0 && (word || size_ == 1)) std::fputs(describe(error, rank_, size_).c_str(), stderr);
   std::fflush(nullptr);
+  if (!word && size_ > 1) SystemClock().sleep(others_seconds);
   abort(lost_with != 0 ? lost_with : exit_code_of(error));
 }
 

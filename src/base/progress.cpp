@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "src/base/text.hpp"
@@ -21,6 +22,10 @@ Progress::Screen Progress::screen_of(std::FILE* stream) {
   const bool terminal = isatty(fileno(stream)) && term && std::string(term) != "dumb";
   const bool known = terminal && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return {stream, terminal, known ? size.ws_col : 80};
+}
+
+Progress::Screen Progress::screen_at(std::string_view log_level) {
+  return log_level == "info" || log_level == "debug" ? screen_of(stderr) : Screen{.stream = nullptr};
 }
 
 Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen screen)
@@ -43,6 +48,8 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
   if (done > 0 && done < total_)
     text += ", " + human_seconds(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
             " to go at this pace";
+  else if (done == 0 && guessed_ > 0)
+    text += fmt::format(", about {} to go", human_seconds(std::max(0.0, guessed_ - elapsed)));
   return note.empty() ? text : text + "  " + escape_control(note);
 }
 

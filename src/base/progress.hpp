@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "src/base/clock.hpp"
 
@@ -20,6 +21,7 @@ class Progress {
     int columns = 80;
   };
   static Screen screen_of(std::FILE* stream);
+  static Screen screen_at(std::string_view log_level);  // stderr; nothing above the level info
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
   ~Progress();  // clears a line that finish() has not completed
@@ -27,6 +29,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void expect(std::int64_t total) { total_ = total; }
+  // An estimate of the whole time, which the lines show until something is done.
+  void guess(double seconds) { guessed_ = seconds; }
   void update(std::int64_t done, const std::string& note = "");
   void say(const std::string& text);  // leaves this line on the screen, above the progress
   void finish();                      // leaves "prove  1000/1000 in 40.1 s" on the screen
@@ -40,7 +44,7 @@ class Progress {
   Clock& clock_;
   Screen screen_;
   double started_;
-  double shown_;
+  double shown_, guessed_ = 0;
   bool on_screen_ = false;
 };
 

@@ -117,6 +117,26 @@ TEST_CASE("where lines cannot be rewritten, progress is plain lines, seconds apa
         "prove  200/200 in 12.5 s\n");
 }
 
+TEST_CASE("until something is done, progress shows the estimate") {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* stream = open_memstream(&text, &length);
+  VirtualClock clock;
+  Progress progress("prove", 4, clock, {stream, false, 80});
+  progress.guess(100);
+  clock.sleep(10);
+  progress.update(0);
+  clock.sleep(30);
+  progress.update(1);
+  std::fclose(stream);
+  CHECK(std::string(text, length) ==
+        "prove  0/4  0 %  10.0 s, about 1 min 30 s to go\nprove  1/4  25 %  40.0 s, 2 min 00 s to go at this pace\n");
+  std::free(text);
+  CHECK(Progress::screen_at("off").stream == nullptr);
+  CHECK(Progress::screen_at("warn").stream == nullptr);
+  CHECK(Progress::screen_at("info").stream == stderr);
+}
+
 TEST_CASE("on a terminal, progress rewrites one line at most ten times a second, and cuts it to the width") {
   const std::string text = shown(true, 20, 200);
   CHECK(std::count(text.begin(), text.end(), '\r') == 100 + 1);

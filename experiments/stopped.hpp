@@ -1,0 +1,15 @@
+// Says on stderr that a signal ended a command before its work was done.
+//
+//   error: stopped
+//     3 of 63 layouts were compared, 3 of them equal        what is done
+//     start it again for all, or name some with --layouts   how to continue
+//
+// No line names a rank or a source line, as for other errors: nothing went wrong in the program.
+#pragma once
+#include <string>
+
+namespace chorale {
+
+void say_stopped(const std::string& done, const std::string& how_to_continue);
+
+}  // namespace chorale
