@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "collectives/problem.hpp"
 #include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "src/base/error.hpp"
@@ -72,14 +73,44 @@ const std::vector<CommandRow>& all_commands() {
   return table;
 }
 
+namespace {
+
+// What to type instead of an unknown command, which may be that of another program.
+std::string instead_of(const std::string& name, const std::vector<std::string>& names) {
+  if (name.starts_with("-")) return fmt::format("name a command first: {} train {} …", program(), name);
+  std::string operation = replace_all(lower(name), '-', '_');  // all_reduce_perf of nccl-tests
+  if (operation.ends_with("_perf")) operation.resize(operation.size() - 5);
+  for (const char* const collective : collective_names)
+    if (operation == collective)
+      return fmt::format("{0} bench {1} times it, {0} show {1} draws its algorithms", program(), operation);
+  const std::pair<std::vector<std::string>, const char*> others[] = {
+      {{"run", "start", "launch", "torchrun", "deepspeed", "fit", "pretrain", "finetune"}, "train"},
+      {{"benchmark", "perf", "osu", "nccl-tests", "time"}, "bench"},
+      {{"test", "check", "selftest"}, "prove"},
+      {{"sweep", "search", "suite"}, "compare"},
+      {{"version"}, "--version"},
+      {{"list", "devices", "env"}, "info"},
+      {{"sample", "infer", "chat"}, "generate"},
+      {{"draw", "visualize", "viz"}, "show"},
+      {{"convert", "save"}, "export"},
+      {{"tokenize", "prepare"}, "data tokenize"},
+      {{"logs", "summary", "results", "print"}, "report"},
+      {{"monitor", "top", "status"}, "watch"},
+      {{"estimate", "predict"}, "plan"}};
+  for (const auto& [theirs, ours] : others)
+    if (std::ranges::count(theirs, lower(name))) return fmt::format("did you mean {} {}?", program(), ours);
+  return did_you_mean(name, names, program() + " --help explains them");
+}
+
+}  // namespace
+
 const CommandRow& find_command(const std::string& name) {
   std::vector<std::string> names;
   for (const CommandRow& row : all_commands()) {
     if (name == row.name) return row;
     names.emplace_back(row.name);
   }
-  usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
-              did_you_mean(name, names, program() + " --help explains them"));
+  usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "), instead_of(name, names));
 }
 
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group() {

@@ -91,7 +91,8 @@ class Compare final : public Command {
       usage_error("compare needs one of these: a suite, --layouts or --resume",
                   fmt::format("{} files were given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
                               resume_.empty() ? "" : ", and --resume"),
-                  program() + " compare strategies, or --layouts dp4,tp4, or --resume runs/latest");
+                  are_layouts(files_) ? fmt::format("did you mean --layouts {}?", join(files_, ","))
+                                      : program() + " compare strategies, or --layouts dp4,tp4, or --resume runs/latest");
     if (layouts_.empty()) require_nothing_to_pass_on();
     if (resume_.empty())
       require_writable(run_dir_);
@@ -109,8 +110,7 @@ class Compare final : public Command {
     if (fill_memory_ > 0) suite_.fill_memory = fill_memory_;
     fill_memory(suite_, run_dir_, launch, mistakes);
     const std::size_t half_checked = check_runs(suite_, run_dir_, launch, mistakes);
-    if (!layouts_.empty() && !mistakes.empty())
-      usage_error("nothing was run", mistakes[0].text, "change the option named above");
+    if (!layouts_.empty()) refuse_once(mistakes);
     refuse_mistakes(suite_, std::move(mistakes), half_checked);
     values_ = varied_values(suite_, launch);
     signals_.emplace();
@@ -149,6 +149,25 @@ class Compare final : public Command {
   }
 
  private:
+  // The runs of --layouts share their settings, and so their mistakes.
+  static void refuse_once(const std::vector<Mistake>& mistakes) {
+    std::vector<std::string> lines;
+    for (const Mistake& mistake : mistakes)
+      if (!std::ranges::count(lines, mistake.text)) lines.push_back(mistake.text);
+    if (lines.empty()) return;
+    lines.emplace_back(lines.size() > 1 ? "change the options named above" : "change the option named above");
+    throw Error(Exit::usage, "nothing was run", lines);
+  }
+
+  static bool are_layouts(const std::vector<std::string>& words) {
+    try {
+      for (const std::string& word : words) parse_layout(word, 0);
+      return !words.empty();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   std::vector<Setting> passed_on() const {
     std::vector<Setting> given = options_->given_to_pass_on();
     if (const Option* seed = options_->find("seed"); seed->source != Source::other)
@@ -218,7 +237,7 @@ class Compare final : public Command {
       of_repetition[static_cast<std::size_t>(turns[t].repetition - 1)] += left[t] == 'x';
     Pace pace(budget_, of_repetition, session.clock);
     std::optional<Progress> progress;
-    if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
+    if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_at(session.log_level));
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
       const std::string goes_on = pace.may_begin(turns[t].repetition) ? "yes" : "";

@@ -71,11 +71,9 @@ std::string from_parts_of_layouts() {
 
 bool takes_files(const Option& option) { return option.metavar.find("FILE") != std::string::npos; }
 
-std::string values_of(const Command& command, const Option& option) {
+std::string values_of(const Option& option) {
   if (option.name == "layout" || option.name == "layouts") return from_parts_of_layouts();
-  std::vector<std::string> words = option.choices.empty() ? option.suggestions : option.choices;
-  if (option.name == "preset")
-    for (const Preset& preset : command.presets()) words.push_back(preset.name);
+  const std::vector<std::string> words = option.choices.empty() ? option.suggestions : option.choices;
   if (!words.empty())
     return from_words(words) + (takes_files(option) ? R"(; COMPREPLY+=($(compgen -f -- "$current")))" : "");
   if (takes_files(option)) return R"(COMPREPLY=($(compgen -f -- "$current")))";
@@ -115,8 +113,7 @@ class Completion final : public Command {
         std::string pattern = fmt::format("\"{} --{}\"", row.name, option.name);
         for (const std::string& alias : option.aliases)
           pattern += fmt::format(" | \"{} {}{}\"", row.name, dashes(alias), alias);
-        if (!option.is_switch)
-          values += fmt::format("    {}) {}; return ;;\n", pattern, values_of(*declared.command, option));
+        if (!option.is_switch) values += fmt::format("    {}) {}; return ;;\n", pattern, values_of(option));
       }
       words += fmt::format("    \"{} -\"*) {} ;;\n", row.name, from_words(flags));
       words += fmt::format("    \"{} \"*) {}{} ;;\n", row.name, from_words(own),

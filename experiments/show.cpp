@@ -17,6 +17,7 @@
 #include "experiments/hosts_option.hpp"
 #include "experiments/show.hpp"
 #include "experiments/show_pipeline.hpp"
+#include "parallel/layout.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -117,8 +118,43 @@ class Show final : public Command {
     }
     if (!chosen_.empty()) return;
     if (words_.size() == 1) known.push_back("pipeline");
-    usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", join(words_, " ")),
-                "there are " + join(known, ", "), did_you_mean(join(words_, " "), known, "name one of these"));
+    const std::string subject = subject_of(words_[0]);
+    if (words_.size() == 1 && !subject.empty())
+      usage_error(fmt::format("{} is an algorithm, and show needs its collective too", words_[0]),
+                  fmt::format("it is an algorithm of {}", subject),
+                  fmt::format("{} show {} {}", program(), split(subject, ',').front(), words_[0]));
+    if (words_.size() == 2 && subject_of(words_[0], words_[1]))
+      usage_error("the collective comes first", fmt::format("\"{}\" was given", join(words_, " ")),
+                  fmt::format("{} show {} {}", program(), words_[1], words_[0]));
+    const std::string words = join(words_, " ");
+    std::vector<std::string> own = known;  // only those of the collective that was named
+    std::erase_if(own, [&](const std::string& name) { return !name.starts_with(words_[0] + " "); });
+    usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", words),
+                "there are " + join(own.empty() ? known : own, ", "), did_you_mean(words, known, otherwise()));
+  }
+
+  std::string otherwise() const {
+    try {
+      parse_layout(words_[0], 0);
+      return fmt::format("a layout is drawn by: {} info --layout {}", program(), words_[0]);
+    } catch (const Error&) {
+      return "name one of these";
+    }
+  }
+
+  // Whether this is an algorithm of a collective, or a schedule of a pipeline.
+  static bool subject_of(const std::string& algorithm, const std::string& subject) {
+    return std::ranges::count(split(subject_of(algorithm), ','), subject) > 0;
+  }
+
+  // The collectives that have an algorithm of this name, or "pipeline": "all_reduce,all_gather".
+  static std::string subject_of(const std::string& algorithm) {
+    std::vector<std::string> subjects;
+    for (const Algorithm& row : all_algorithms())
+      if (algorithm == row.name) subjects.emplace_back(name_of(row.what));
+    for (const PipelineAlgorithm& row : all_pipeline_schedules())
+      if (algorithm == row.name) subjects.emplace_back("pipeline");
+    return join(subjects, ",");
   }
 
   std::int64_t count() const { return count_ ? count_ : std::max<std::int64_t>(2, chunks_) * ranks_; }

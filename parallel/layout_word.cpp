@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "parallel/layout.hpp"
 #include "parallel/pipeline/schedule.hpp"
@@ -41,6 +42,23 @@ Piece part_of(const std::string& text) {
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
+// The layout that was probably meant by another notation: "dp=2,tp=2", "DP2 x TP2", "dp2,tp2"; "" if none is known.
+std::string in_our_words(const AxisTable& axes, const std::string& word) {
+  std::string tidy;
+  for (const char c : lower(word))
+    if (std::strchr(".,+*x/;_ ", c))
+      tidy += tidy.ends_with('.') ? "" : ".";
+    else if (c != '=' && c != ':')
+      tidy += c;
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "dp4" : "dp4.z3";
+  if (tidy == word) return "";
+  try {
+    return parse_layout(tidy, 0, axes), tidy;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 [[noreturn]] void refuse_part(const AxisTable& axes, const std::string& word, const Piece& part, const std::string& what) {
   std::vector<std::string> right;
   std::string sizes;  // "dpN, tpN, ppN"
@@ -49,7 +67,7 @@ Piece part_of(const std::string& text) {
   for (const Numbered& n : numbered_parts(axes)) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
   for (const std::string& name : schedule_names()) right.push_back(name);
   right.insert(right.end(), {"sp", "hpz"});
-  const std::string near = nearest(part.text, right);
+  const std::string own = in_our_words(axes, word), near = own.empty() ? nearest(part.text, right) : own;
   usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
               (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
                   sizes + "z0 to z3, hpz, sp, vN, an order of axes (tp-dp) and a schedule (" + join(schedule_names(), ", ") +

@@ -12,6 +12,7 @@
 #include "experiments/bench/values.hpp"
 #include "experiments/random_order.hpp"
 #include "src/base/error.hpp"
+#include "src/base/flag_synonyms.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::bench {
@@ -47,8 +48,13 @@ void require_known(const char* kind, const Words& wanted, const Words& known, Wo
   offered.emplace_back("all");
   for (const std::string& word : wanted) {
     if (word == "all" || std::count(known.begin(), known.end(), word)) continue;
+    const std::string near = familiar_value(word, offered);
+    const Words algorithms = algorithm_names();
+    const bool misplaced = std::string_view(kind) == "operation" && std::ranges::count(algorithms, word) > 0;
     usage_error(fmt::format("unknown {} \"{}\"", kind, word), "there are " + join(offered, ", "),
-                did_you_mean(word, offered, "choose some of these"));
+                misplaced      ? fmt::format("did you mean --algorithm {}?", word)
+                : near.empty() ? "choose some of these"
+                               : fmt::format("did you mean \"{}\"?", near));
   }
 }
 

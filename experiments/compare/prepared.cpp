@@ -56,10 +56,15 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
       const auto same = [&](const Setting& other) { return other.key == setting.key; };
       if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
         mistakes.push_back({run.line, fmt::format("{} is given twice, or is both fixed and varied", setting.key)});
-      collect(line, "", [&] { behind(setting, alone->command->presets(), alone->command->foreign()); });
+      collect(line, "", [&] {
+        Foreign read = behind(setting, alone->command->presets(), alone->command->foreign());
+        for (WrongSetting& wrong : read.mistakes) alone->options.refuse(std::move(wrong));
+        alone->options.report_mistakes();
+      });
       collect(line, "", [&] {
         if (setting.key == "preset" || setting.key == "config") return;  // these name sources of settings
-        for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.set(ours);
+        for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.take(ours);
+        alone->options.report_mistakes();
       });
     }
   });

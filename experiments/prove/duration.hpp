@@ -1,5 +1,6 @@
-// How long a proof will take, estimated before its first case: each case is as much work as the run on one rank, which has been
-// timed by then. Ranks that share cores work one after another; ranks with a core each gain about half of what they could.
+// How long a proof will take, estimated before its first case: each case is as much work as the run on one rank, which has
+// been timed by then. Ranks that share cores work one after another; ranks with a core each gain about half of what they
+// could.
 #pragma once
 #include <vector>
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/error.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {
@@ -19,7 +21,9 @@ bool opens_a_key(const std::string& path) {
 
 bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }
 bool is_bf16(const Json& value) { return value == "bf16" || value == "bfloat16"; }
-std::string shown_value(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string shown_value(const Json& value) {
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 80);
+}
 
 class Translation {
  public:
@@ -47,9 +51,9 @@ class Translation {
   void set(const std::string& option, const std::string& text, const std::string& path) {
     const auto same = std::ranges::find(result_.settings, option, &Setting::key);
     if (option == "offload-folder" && same != result_.settings.end() && same->text != text)
-      usage_error("a rank has one folder for offloaded tensors",
-                  fmt::format("{} = {}, but {} = {}", same->origin, same->text, path, text),
-                  fmt::format("give both keys the same path: {}", same->text));
+      return wrong(path, "a rank has one folder for offloaded tensors",
+                   fmt::format("{} = {}, but {} = {}", same->origin, same->text, path, text),
+                   fmt::format("give both keys the same path: {}", same->text));
     if (option == "place" && same != result_.settings.end())  // a list, to which two keys contribute
       same->text += "," + text;
     else
@@ -62,17 +66,24 @@ class Translation {
 
   void note(const std::string& line) { result_.notes.push_back(fmt::format("{}: {}", name_, line)); }
 
-  [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& takes) const {
-    usage_error(fmt::format("DeepSpeed's {} is not supported with this value", path),
-                fmt::format("{}: {} = {}", name_, path, shown_value(value)), fmt::format("remove it; supported: {}", takes));
+  // All mistakes in the file are reported together. A key that two rules refuse is reported once.
+  void wrong(const std::string& path, const std::string& what, const std::string& numbers, const std::string& fix) {
+    if (!refused_.insert(path).second) return;
+    result_.mistakes.push_back({what, numbers, fix, fmt::format("{}: {}", numbers, fix)});
   }
 
-  [[noreturn]] void unknown(const std::string& path) const {
+  void refuse(const std::string& path, const Json& value, const std::string& takes) {
+    wrong(path, fmt::format("DeepSpeed's {} is not supported with this value", path),
+          fmt::format("{}: {} = {}", name_, path, shown_value(value)), fmt::format("remove it; supported: {}", takes));
+  }
+
+  void unknown(const std::string& path) {
     std::vector<std::string> paths;
     for (const DsKey& key : ds_keys()) paths.emplace_back(key.path);
     for (const DsKey& key : ds_keys()) paths.push_back(split(key.path, '.').front());
-    usage_error(fmt::format("unknown key \"{}\"", path), fmt::format("{}: not a DeepSpeed key that chorale knows", name_),
-                did_you_mean(path, paths, "remove it"));
+    wrong(path, fmt::format("unknown key \"{}\"", path),
+          fmt::format("{}: {} is not a DeepSpeed key that chorale knows", name_, path),
+          did_you_mean(path, paths, "remove it"));
   }
 
   // The value at a path; null if the file has none. If the value or an enclosing object is "auto", returns "auto".
@@ -96,12 +107,13 @@ class Translation {
   }
 
   // The optimizer's or scheduler's type in the file, or "". Refuses an unknown type before its parameters are read.
-  std::string known_type(const std::string& section) const {
+  std::string known_type(const std::string& section) {
     const std::string path = section + ".type";
     const Json type = at(path);
     if (type.is_null() || is_auto(type)) return "";
-    if (!key_of(path)->convert(type)) refuse(path, type, taken_by(*key_of(path)));
-    return type.get<std::string>();
+    if (key_of(path)->convert(type)) return type.get<std::string>();
+    refuse(path, type, taken_by(*key_of(path)));
+    return "";
   }
 
   static std::string taken_by(const DsKey& key) {
@@ -147,7 +159,7 @@ class Translation {
     if (const DsKey* key = key_of(path)) {
       take(*key, value);
     } else if (opens_a_key(path)) {
-      if (!value.is_structured()) refuse(path, value, "an object, or a list of two");
+      if (!value.is_structured()) return refuse(path, value, "an object, or a list of two");
       for (const auto& [name, inner] : value.items()) translate(path + "." + name, inner);
     } else {
       unknown(path);
@@ -163,12 +175,12 @@ class Translation {
       return note(fmt::format("{} = {} has no effect: there is no {}.type", path, shown_value(value), section));
     }
     const auto text = key.convert(value);
-    if (!text) refuse(path, value, taken_by(key));
+    if (!text) return refuse(path, value, taken_by(key));
     if (key.takes[0] == '\0') note(fmt::format("{} = {} has no effect: {}", path, shown_value(value), key.remark));
     if (key.option[0] && !text->empty()) set(key.option, *text, path);
   }
 
-  void require_one_type() const {
+  void require_one_type() {
     if ((at("bf16.enabled") == true || at("bfloat16.enabled") == true) && at("fp16.enabled") == true)
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
@@ -182,10 +194,12 @@ class Translation {
       apply_default("lr-warmup-iters", "0", "scheduler.type");
       left_out_.emplace_back("scheduler: none, so a constant rate without warm-up");
     } else if (scheduler_ != "WarmupLR" && !scheduler_.empty()) {
+      const std::string path = "scheduler.params.total_num_steps";
+      const auto steps = key_of(path)->convert(total);
       if (total.is_null())
-        refuse("scheduler.params.total_num_steps", total, fmt::format("a number: {} requires it", scheduler_));
-      if (!is_auto(total))
-        set("train-iters", *key_of("scheduler.params.total_num_steps")->convert(total), "scheduler.params.total_num_steps");
+        refuse(path, total, fmt::format("a number: {} requires it", scheduler_));
+      else if (!is_auto(total) && steps)
+        set("train-iters", *steps, path);
     }
   }
 
@@ -202,7 +216,7 @@ class Translation {
   }
 
   // Ranks sum gradients in the type in which ZeRO-2 and 3 keep shards of them.
-  void require_one_type_of_gradients() const {
+  void require_one_type_of_gradients() {
     const Json travels = at("communication_data_type"), adds = at("data_types.grad_accum_dtype");
     const Json stage = at("zero_optimization.stage");
     const bool widens = stage.is_number() && stage >= 2 && is_bf16(travels) && adds == "fp32";
@@ -212,7 +226,7 @@ class Translation {
   }
 
   // Adam that adds the decay to the gradient is an update rule that chorale lacks. Without decay both rules are equal.
-  void require_decoupled_decay() const {
+  void require_decoupled_decay() {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)
       refuse("optimizer.params.adam_w_mode", false,
@@ -233,6 +247,7 @@ class Translation {
   const Json& file_;
   Foreign result_;
   std::vector<std::string> left_out_;
+  std::set<std::string> refused_;  // paths
 };
 
 }  // namespace
@@ -247,10 +262,10 @@ Foreign read_ds_config(const std::filesystem::path& file) {
     return Translation(file.string(), json).all();
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",
-                fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), error.what()),
+                fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), reason_of(error)),
                 "a DeepSpeed configuration is one object: {\"key\": value, …}");
   } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
-    usage_error("the config file has a number that is too large", fmt::format("{}: {}", file.string(), error.what()),
+    usage_error("the config file has a number that is too large", fmt::format("{}: {}", file.string(), reason_of(error)),
                 "a DeepSpeed configuration is one object: {\"key\": value, …}");
   }
 }

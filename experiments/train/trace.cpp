@@ -101,13 +101,23 @@ void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
   for (const CommRow& row : rows) recorder.append(table, row);
 }
 
+// "3:4" for "3-4", "3,4" or "3..4".
+std::string with_colon(const std::string& text) {
+  const std::size_t first = text.find_first_not_of("0123456789"), last = text.find_last_not_of("0123456789");
+  if (first == std::string::npos || first == 0 || last + 1 == text.size()) return "";
+  const std::string between = text.substr(first, last + 1 - first);
+  const bool known = between == "-" || between == "," || between == ".." || between == " ";
+  return known ? text.substr(0, first) + ":" + text.substr(last + 1) : "";
+}
+
 std::int64_t step_in(const std::string& word, const std::string& text) {
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), step);
   if (error != std::errc() || end != word.data() + word.size() || step < 1)
     usage_error(fmt::format("\"{}\" is not a range of steps to trace", escape_control(text)),
                 fmt::format("\"{}\" is not a step; steps are numbered from 1", escape_control(word)),
-                "give the first and the last step, as in --trace-steps 10:13, or one step");
+                with_colon(text).empty() ? "give the first and the last step, as in --trace-steps 10:13, or one step"
+                                         : fmt::format("did you mean --trace-steps {}?", with_colon(text)));
   return step;
 }
 

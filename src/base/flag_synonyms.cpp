@@ -36,27 +36,27 @@ std::string what_it_takes(const Word& word) {
   return fmt::format("{} is accepted; {}", either(taken), word.about);
 }
 
-// Names all refused settings at once, because a user with a script of forty flags should not meet them one by one.
-[[noreturn]] void refuse(const std::vector<std::pair<Setting, std::string>>& refused) {
-  std::vector<std::string> names, fixes;
-  for (const auto& [setting, instead] : refused) {
-    names.push_back(fmt::format("{}{} ({})", setting.key, setting.text == "true" ? "" : " " + setting.text, setting.origin));
-    fixes.push_back(refused.size() > 1 ? fmt::format("{}: {}", setting.key, instead) : instead);
-  }
-  usage_error(refused.size() > 1
-                  ? fmt::format("{} settings of another program have no counterpart here", refused.size())
-                  : fmt::format("{} belongs to another program and has no counterpart here", refused[0].first.key),
-              join(names, ", "), join(fixes, "; "));
+WrongSetting without_counterpart(const Setting& setting, const std::string& instead) {
+  const std::string found = fmt::format(
+      "{}{} ({})", setting.key, setting.text == "true" || setting.text.empty() ? "" : " " + setting.text, setting.origin);
+  return {fmt::format("{} belongs to another program and has no counterpart here", setting.key), found, instead,
+          fmt::format("{}: {}", found, instead)};
 }
 
-// Refuses two settings of one option that come from the same source but have different values, because neither overrides the
-// other.
-void require_agreement(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
-  for (const Setting& a : by_words)
-    for (const Setting& b : all)
-      if (a.source == b.source && a.key == b.key && !equal(a.text, b.text))
-        usage_error(fmt::format("two values for {}", a.key),
-                    fmt::format("{} from {}, {} from {}", a.text, a.origin, b.text, b.origin), "give one of them");
+// Two settings of one option that come from the same source but have different values: neither overrides the other.
+std::vector<WrongSetting> contradictions(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
+  std::vector<WrongSetting> found;
+  for (std::size_t i = 0; i < by_words.size(); ++i)
+    for (const Setting& b : all) {
+      const Setting& a = by_words[i];
+      const auto is_b = [&](const Setting& other) { return other.origin == b.origin && other.text == b.text; };
+      const bool named_before = std::any_of(by_words.begin(), by_words.begin() + static_cast<std::ptrdiff_t>(i), is_b);
+      if (a.source != b.source || a.key != b.key || equal(a.text, b.text) || named_before) continue;
+      const std::string what = fmt::format("two values for {}", a.key),
+                        numbers = fmt::format("{} from {}, {} from {}", a.text, a.origin, b.text, b.origin);
+      found.push_back({what, numbers, "give one of them", fmt::format("{}: {}", what, numbers)});
+    }
+  return found;
 }
 
 }  // namespace
@@ -74,7 +74,6 @@ const Word* Options::find_word(const std::string& key) const {
 
 std::vector<Setting> Options::in_our_names(const std::vector<Setting>& settings) {
   std::vector<Setting> ours, by_words;
-  std::vector<std::pair<Setting, std::string>> refused;
   for (const Setting& setting : settings) {
     const Word* const word = find(setting.key) ? nullptr : find_word(setting.key);
     if (!word) {
@@ -87,11 +86,11 @@ std::vector<Setting> Options::in_our_names(const std::vector<Setting>& settings)
     translated.origin = fmt::format("{} ({})", setting.key, setting.origin);
     switch (word->means) {
       case Word::Means::nothing: note(fmt::format("{} has no effect: {}", translated.origin, word->about)); continue;
-      case Word::Means::refused: refused.emplace_back(setting, word->about); continue;
+      case Word::Means::refused: refuse(without_counterpart(setting, word->about)); continue;
       default: break;
     }
     const auto value = our_value(*word, setting.text);
-    if (!value) refused.emplace_back(setting, what_it_takes(*word));
+    if (!value) refuse(without_counterpart(setting, what_it_takes(*word)));
     if (!value || word->option.empty()) continue;
     translated.text = *value;
     if (word->means == Word::Means::sets)
@@ -99,20 +98,19 @@ std::vector<Setting> Options::in_our_names(const std::vector<Setting>& settings)
     else
       expected_.push_back({translated, *word});
   }
-  if (!refused.empty()) refuse(refused);
-  require_agreement(by_words, ours);
+  for (WrongSetting& wrong : contradictions(by_words, ours)) refuse(std::move(wrong));
   return ours;
 }
 
-void Options::require_expected() const {
+void Options::refuse_unexpected() {
   for (const auto& [setting, word] : expected_) {
     const Option& option = *find(setting.key);
     if (equal(option.text, setting.text) == (word.means == Word::Means::expects)) continue;
-    usage_error(fmt::format("{} and {} do not agree", word.name, option.name),
-                fmt::format("{} requires {} {} {}, but {} = {} ({})", setting.origin, option.name,
-                            word.means == Word::Means::expects ? "=" : "other than", setting.text, option.name, option.text,
-                            option.origin),
-                word.about.empty() ? fmt::format("give --{} {}", option.name, setting.text) : word.about);
+    const std::string numbers = fmt::format("{} requires {} {} {}, but {} = {} ({})", setting.origin, option.name,
+                                            word.means == Word::Means::expects ? "=" : "other than", setting.text,
+                                            option.name, option.text, option.origin);
+    refuse({fmt::format("{} and {} do not agree", word.name, option.name), numbers,
+            word.about.empty() ? fmt::format("give --{} {}", option.name, setting.text) : word.about, numbers});
   }
 }
 

@@ -25,4 +25,13 @@ struct Word {
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };
 
+// The one of these options that another program calls `name`, such as train-iters for steps, and what differs. Without such
+// an option, `about` says what to do instead. Both are "" for a name that no program has.
+struct Familiar {
+  std::string option, about;
+};
+Familiar familiar_name(const std::string& name, const std::vector<std::string>& options);
+// The choice that another program calls `value`, or the nearest one; "" if none is near.
+std::string familiar_value(const std::string& value, const std::vector<std::string>& choices);
+
 }  // namespace chorale

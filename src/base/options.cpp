@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -56,6 +58,20 @@ std::string canonical_key(std::string name) {
   return replace_all(lower(std::move(name)), '_', '-');
 }
 
+namespace {
+
+// "1000" for "1e3", "1k" or "1000.0"; "" for any other text.
+std::string whole_number(const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  const std::string unit = lower(end);
+  value *= unit == "k" ? 1e3 : unit == "m" ? 1e6 : unit == "b" || unit == "g" ? 1e9 : 1;
+  const bool known = end != text.c_str() && (unit.empty() || value != std::strtod(text.c_str(), nullptr));
+  return known && value == std::floor(value) && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value) : "";
+}
+
+}  // namespace
+
 Option& Options::insert(Option option) {
   require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
   option.section = section_;
@@ -105,26 +121,49 @@ const std::string& Options::origin(const std::string& name) const {
 }
 
 void Options::set(const Setting& setting) {
-  auto* option = const_cast<Option*>(find(setting.key));
-  if (!option) {
-    const std::string near = nearest(setting.key, names());
-    usage_error(fmt::format("unknown option \"{}\"", setting.key),
-                fmt::format("{} has no such option ({})", command_, setting.origin),
-                (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + command_ + " --help lists them all");
+  take(setting);
+  report_mistakes();
+}
+
+void Options::refuse_unknown(const std::string& name, const std::string& origin) {
+  const bool flag = name.starts_with("-");
+  const std::string unknown = flag ? "unknown flag " + name : fmt::format("unknown option \"{}\"", name);
+  auto [ours, instead] = familiar_name(canonical_key(name), names());
+  if (ours.empty() && instead.empty()) {
+    std::vector<std::string> known = names();
+    known.insert(known.begin(), "help");
+    ours = nearest(canonical_key(name), known);
   }
-  std::string expected, text = setting.text;
+  if (!ours.empty())
+    instead = fmt::format("did you mean {}?{}{}", flag ? dashes(ours) + ours : fmt::format("\"{}\"", ours),
+                          instead.empty() ? "" : " ", instead);
+  const bool explained = !instead.empty() && !instead.ends_with('?');
+  refuse({unknown, fmt::format("{} has no such {} ({})", command_, flag ? "flag" : "option", origin),
+          explained ? instead : fmt::format("{}{}{} --help lists them all", instead, instead.empty() ? "" : " ", command_),
+          fmt::format("{}{}{}{}", unknown, flag ? "" : fmt::format(" ({})", origin), instead.empty() ? "" : ": ", instead)});
+}
+
+void Options::take(const Setting& setting) {
+  auto* option = const_cast<Option*>(find(setting.key));
+  if (!option) return refuse_unknown(setting.key, setting.origin);
+  std::string expected, near, text = setting.text;
   for (const auto& [theirs, ours] : option->synonyms)
     if (text == theirs) text = ours;
   if (const auto value = parse_switch(text); value && std::ranges::count(option->choices, *value ? "yes" : "no"))
     text = *value ? "yes" : "no";
   if (!option->choices.empty())
     for (const std::string& part : option->is_list ? split(text, ',') : std::vector<std::string>{text})
-      if (!std::count(option->choices.begin(), option->choices.end(), part)) expected = join(option->choices, ", ");
+      if (!std::count(option->choices.begin(), option->choices.end(), part))
+        expected = join(option->choices, ", "), near = familiar_value(part, option->choices);
   if (expected.empty()) expected = option->assign(text);
-  if (!expected.empty())
-    usage_error(fmt::format("\"{}\" is not a value of {}", setting.text, option->name),
-                fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
-                fmt::format("{} takes {}{}", option->name, option->choices.empty() ? "" : "one of ", expected));
+  if (expected == "a whole number") near = whole_number(text);
+  if (!expected.empty()) {
+    const std::string takes = fmt::format("{}{} takes {}{}", near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                                          option->name, option->choices.empty() ? "" : "one of ", expected);
+    const std::string found = fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin);
+    return refuse(
+        {fmt::format("\"{}\" is not a value of {}", setting.text, option->name), found, takes, found + ": " + takes});
+  }
   option->origin = setting.origin;
   option->source = setting.source;
   if (setting.origin == "default") option->initial = option->text;
@@ -136,8 +175,22 @@ std::string Options::why_idle(const Option& option) const {
   return "";
 }
 
+void Options::report_mistakes() {
+  if (mistakes_.empty()) return;
+  const std::vector<WrongSetting> all = std::exchange(mistakes_, {});
+  if (all.size() == 1) usage_error(all[0].what, all[0].numbers, all[0].fix);
+  std::vector<std::string> lines;
+  for (const WrongSetting& wrong : all)
+    if (!std::ranges::count(lines, wrong.line)) lines.push_back(wrong.line);
+  const std::string what = fmt::format("{} settings of {} cannot be used", lines.size(), command_);
+  lines.push_back(fmt::format("{} --help lists all options{}", command_,
+                              foreign_words_.empty() ? "" : ", docs/other_programs.md those of Megatron-LM and DeepSpeed"));
+  throw Error(Exit::usage, what, lines);
+}
+
 void Options::settle() {
-  require_expected();
+  refuse_unexpected();
+  report_mistakes();
   for (Option& option : options_) {
     if (option.source == Source::other) continue;
     const std::string why = why_idle(option);
@@ -150,10 +203,12 @@ void Options::settle() {
     } else if (option.source != Source::config || option.text != option.initial) {
       std::vector<std::string> needs;
       for (const Condition& condition : option.conditions) needs.push_back(condition.needs);
-      usage_error(fmt::format("{} has no effect here", option.name), fmt::format("{}; {}", found, why),
-                  fmt::format("leave it out: it works only with {}", join(needs, " and ")));
+      const std::string fix = fmt::format("leave it out: it works only with {}", join(needs, " and "));
+      refuse({fmt::format("{} has no effect here", option.name), fmt::format("{}; {}", found, why), fix,
+              fmt::format("{} has no effect: {}; {}", found, why, fix)});
     }
   }
+  report_mistakes();
 }
 
 std::vector<std::string> Options::words(const std::vector<std::string>& without) const {

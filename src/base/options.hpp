@@ -9,6 +9,7 @@
 //
 // Every value keeps its origin. An unknown name is an error that says where the name was given and suggests the nearest
 // one. A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect.
+// All mistakes in the settings are reported at once: one mistake in three lines, several in one line each.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -30,6 +31,11 @@ struct Setting {
   std::string text;
   std::string origin;  // "default", "preset tiny", "run.toml:3", "CHORALE_RANKS", "command line"
   Source source = Source::other;
+};
+
+// A mistake in the settings: the three lines of its error, and its line in a list of several mistakes.
+struct WrongSetting {
+  std::string what, numbers, fix, line;
 };
 
 struct Preset {
@@ -142,9 +148,17 @@ class Options {
   std::vector<Setting> in_our_names(const std::vector<Setting>& settings);
   // Sets one value; throws a usage error if the name is unknown or the value does not fit.
   void set(const Setting& setting);
-  // Call this once after all settings are set. Throws a usage error for a setting that has no effect. A setting from another
-  // program's file is reset with a note instead.
+  // The same, but keeps the mistakes, until report_mistakes() throws one usage error for all of them.
+  void take(const Setting& setting);
+  void refuse(WrongSetting wrong) { mistakes_.push_back(std::move(wrong)); }
+  void report_mistakes();
+  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far, or else for settings
+  // that have no effect: a mistake may be the reason for that. A setting without effect from another program's file is reset
+  // with a note.
   void settle();
+  // Refuses an unknown name, of a flag if it starts with a dash. Suggests the option that other programs call so, or the one
+  // with the nearest name.
+  void refuse_unknown(const std::string& name, const std::string& origin);
   std::string why_idle(const Option& option) const;  // why the option has no effect, or "" if it has one
   // Remarks on the settings for the user, one per line.
   void note(std::string line) { notes_.push_back(std::move(line)); }
@@ -164,11 +178,12 @@ class Options {
     Word word;
   };
   Option& insert(Option option);
-  void require_expected() const;
+  void refuse_unexpected();
   std::string command_, section_ = "options";
   std::deque<Option> options_;  // a deque: references returned by add stay valid
   std::vector<Word> foreign_words_;
   std::vector<Expectation> expected_;
+  std::vector<WrongSetting> mistakes_;
   std::vector<std::string> notes_;
 };
 

@@ -30,7 +30,7 @@ std::string flaw_of(const std::string& path) {
 
 }  // namespace
 
-void require_usable_paths(const Options& options, const std::vector<Setting>& settings) {
+void refuse_unusable_paths(Options& options, const std::vector<Setting>& settings) {
   for (const Option& option : options.all()) {
     if (!takes_path(option)) continue;
     std::vector<const Setting*> given;
@@ -45,11 +45,14 @@ void require_usable_paths(const Options& options, const std::vector<Setting>& se
     const bool several = option.is_list && !setting.text.empty();
     for (const std::string& path : several ? split(setting.text, separator) : std::vector{setting.text}) {
       if (path.empty() && needs_path)
-        usage_error(fmt::format("the path given to {} is empty", name), fmt::format("{} = \"\" ({})", name, setting.origin),
-                    "name a path, or leave the option out");
-      if (const std::string flaw = flaw_of(path); !flaw.empty())
-        usage_error("the path cannot be used", fmt::format("{}: {} ({})", path, flaw, setting.origin),
-                    fmt::format("check the path given to {}", name));
+        options.refuse({fmt::format("the path given to {} is empty", name),
+                        fmt::format("{} = \"\" ({})", name, setting.origin), "name a path, or leave the option out",
+                        fmt::format("the path given to {} is empty", name)});
+      if (const std::string flaw = flaw_of(path); !flaw.empty()) {
+        const std::string numbers = fmt::format("{}: {} ({})", path, flaw, setting.origin);
+        options.refuse({"the path cannot be used", numbers, fmt::format("check the path given to {}", name),
+                        fmt::format("{} {}", name, numbers)});
+      }
     }
   }
 }

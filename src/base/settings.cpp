@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -13,20 +14,49 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-// CLI11 returns the words that it does not know; the error suggests the nearest name.
-void refuse_leftovers(const Options& options, const std::vector<std::string>& leftovers) {
+// The option that a word without dashes was meant for: `train tiny`, `train lr=1e-3`, `train bf16`, `train my.toml`.
+std::string flag_with(const std::string& word, const Options& options) {
+  const std::string ending = std::filesystem::path(word).extension().string();
+  if (ending == ".toml" || ending == ".json") return "--config " + word;
+  if (options.find("prompt")) return fmt::format("--prompt \"{}\"", word);
+  if (const std::size_t equals = word.find('='); equals != std::string::npos)
+    if (const Option* const option = options.find(canonical_key(word.substr(0, equals))))
+      return fmt::format("--{} {}", option->name, word.substr(equals + 1));
+  const std::size_t letters = word.find_first_of("0123456789");  // dp2.tp2 begins with the name of an option
+  if (letters != std::string::npos && options.find("layout") && options.find(word.substr(0, letters)))
+    return "--layout " + word;
+  if (letters != std::string::npos && letters > 0 && options.find("layouts")) return "--layouts " + word;
+  for (const Option& option : options.all())
+    if (!option.positional && (std::ranges::count(option.choices, word) || std::ranges::count(option.suggestions, word)))
+      return fmt::format("--{} {}", option.name, word);
+  return "";
+}
+
+// "--preset" for "—preset": text editors make one long dash of two.
+std::string with_two_dashes(const std::string& word) {
+  for (const char* const dash : {"—", "–"})
+    if (word.starts_with(dash)) return "--" + word.substr(std::string_view(dash).size());
+  return "";
+}
+
+void refuse_word(Options& options, const std::string& word) {
+  const std::string dashes = with_two_dashes(word), flag = dashes.empty() ? flag_with(word, options) : dashes;
+  const std::string instead = flag.empty() ? "" : fmt::format("did you mean {}? ", flag);
+  options.refuse({fmt::format("\"{}\" was not expected", word),
+                  fmt::format("{} takes no more arguments (command line)", options.command()),
+                  instead + options.command() + " --help shows how it is used",
+                  fmt::format("\"{}\" was not expected{}{}", word, instead.empty() ? "" : ": ", trim(instead))});
+}
+
+// CLI11 returns the words that it does not know. A word after an unknown flag is probably the value of that flag.
+void refuse_leftovers(Options& options, const std::vector<std::string>& leftovers) {
+  bool after_flag = false;
   for (const std::string& word : leftovers) {
     if (word == "--") continue;
-    if (word.starts_with("-")) {
-      const std::string name = word.substr(0, word.find('='));
-      const std::string near = nearest(canonical_key(name), options.names());
-      usage_error(
-          fmt::format("unknown flag {}", name), fmt::format("{} has no such flag (command line)", options.command()),
-          (near.empty() ? "" : fmt::format("did you mean --{}? ", near)) + options.command() + " --help lists them all");
-    }
-    usage_error(fmt::format("\"{}\" was not expected", word),
-                fmt::format("{} takes no more arguments (command line)", options.command()),
-                options.command() + " --help shows how it is used");
+    const bool flag = word.starts_with("-");
+    if (flag) options.refuse_unknown(word.substr(0, word.find('=')), "command line");
+    if (!flag && !after_flag) refuse_word(options, word);
+    after_flag = (flag || !with_two_dashes(word).empty()) && word.find('=') == std::string::npos;
   }
 }
 
@@ -51,7 +81,7 @@ std::vector<Setting> from_preset(const std::string& name, const std::string& ori
 
 }  // namespace
 
-std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments) {
+std::vector<Setting> from_command_line(Options& options, const std::vector<std::string>& arguments) {
   CLI::App app;
   app.set_help_flag();  // we print our own help: it opens with an example
   app.allow_extras();
@@ -77,6 +107,14 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
   }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what(), flag = what.substr(0, what.find(':'));  // "--lr: 1 required TEXT missing"
+    const Option* const option = options.find(canonical_key(flag));
+    if (!option) throw;
+    const auto [head, about] = described(*option);
+    usage_error(fmt::format("{} lacks its value", flag),
+                fmt::format("{} {} (command line)", options.command(), join(arguments, " ")),
+                fmt::format("give it: {}: {}", head, about));
   } catch (const CLI::ParseError& error) {
     usage_error(error.what(), fmt::format("{} {} (command line)", options.command(), join(arguments, " ")),
                 options.command() + " --help shows how it is used");
@@ -99,7 +137,7 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
   return settings;
 }
 
-std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
+std::vector<Setting> from_environment(Options& options, const std::vector<std::string>& known,
                                       const std::vector<std::string>& variables) {
   std::vector<Setting> settings;
   for (const std::string& variable : variables) {
@@ -112,9 +150,10 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
     } else if (!std::count(known.begin(), known.end(), key)) {
       std::string near = nearest(key, known);
       for (char& c : near) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-      usage_error(fmt::format("unknown variable {}", name), fmt::format("{} (environment)", variable),
-                  near.empty() ? fmt::format("unset {}: no command knows it", name)
-                               : fmt::format("did you mean {}{}?", prefix, near));
+      const std::string fix = near.empty() ? fmt::format("unset {}: no command knows it", name)
+                                           : fmt::format("did you mean {}{}?", prefix, near);
+      options.refuse({fmt::format("unknown variable {}", name), fmt::format("{} (environment)", variable), fix,
+                      fmt::format("unknown variable {}: {}", name, fix)});
     }
   }
   return settings;
@@ -130,14 +169,15 @@ Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
-  require_usable_paths(options, settings);
+  refuse_unusable_paths(options, settings);
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
-    if (one && other && !one->text.empty() && !other->text.empty())
-      usage_error(fmt::format("{} and {} exclude each other", one->key, other->key),
-                  fmt::format("{} is {} ({}), {} is {} ({})", one->key, one->text, one->origin, other->key, other->text,
-                              other->origin),
-                  "give one of the two");
+    if (one && other && !one->text.empty() && !other->text.empty()) {
+      const std::string what = fmt::format("{} and {} exclude each other", one->key, other->key),
+                        numbers = fmt::format("{} is {} ({}), {} is {} ({})", one->key, one->text, one->origin, other->key,
+                                              other->text, other->origin);
+      options.refuse({what, numbers, "give one of the two", fmt::format("{}: {}", what, numbers)});
+    }
   }
   std::vector<Setting> rising;
   const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
@@ -148,13 +188,14 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
         std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
         add(read.settings);
         for (std::string& line : read.notes) options.note(std::move(line));
+        for (WrongSetting& wrong : read.mistakes) options.refuse(std::move(wrong));
       }
   };
   add_foreign(true);
   if (const Setting* preset = last_of(settings, "preset")) add(behind(*preset, presets, foreign).settings);
   add_foreign(false);
   add(settings);
-  for (const Setting& setting : rising) options.set(setting);
+  for (const Setting& setting : rising) options.take(setting);
   options.settle();
 }
 

@@ -10,11 +10,12 @@
 
 namespace chorale {
 
-std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments);
+// Unknown flags and words are mistakes, which `options` keeps for report_mistakes().
+std::vector<Setting> from_command_line(Options& options, const std::vector<std::string>& arguments);
 
 // CHORALE_RUN_DIR=x sets run-dir. `known` lists the options of all commands. A variable for another command's option is
-// ignored; an unknown variable is a usage error.
-std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
+// ignored; an unknown variable is a mistake.
+std::vector<Setting> from_environment(Options& options, const std::vector<std::string>& known,
                                       const std::vector<std::string>& variables);
 
 std::vector<Setting> read_config(const std::filesystem::path& file);               // .toml or .json, flat: key = value
@@ -23,7 +24,8 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
 // The contents of another program's config file, translated into our options.
 struct Foreign {
   std::vector<Setting> settings;
-  std::vector<std::string> notes;  // settings that have no effect here, one per line
+  std::vector<std::string> notes = {};  // settings that have no effect here, one per line
+  std::vector<WrongSetting> mistakes = {};
 };
 // Another program's config file: the option that names the file, and the function that reads it.
 struct ForeignConfig {
@@ -40,9 +42,9 @@ std::size_t line_at(const std::string& text, std::size_t position);  // from 1
 // a usage error if there is no such preset, or if the file is wrong.
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
 
-// Throws a usage error if a path among the settings cannot be used: it is empty on the command line, a loop of links, too
+// Refuses the paths among the settings that cannot be used: a path that is empty on the command line, a loop of links, too
 // long, or not readable. That nothing lies there is no error here.
-void require_usable_paths(const Options& options, const std::vector<Setting>& settings);
+void refuse_unusable_paths(Options& options, const std::vector<Setting>& settings);
 
 // Applies `settings`, lowest precedence first. The preset and other programs' files that they name are applied before them.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,

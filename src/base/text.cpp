@@ -179,7 +179,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // A word of one letter has no neighbors, one of three letters only those that differ in one.
+  const std::size_t farthest = word.size() < 4 ? word.size() / 2 : std::max<std::size_t>(2, word.size() / 3);
+  std::size_t best_distance = farthest + 1;
   for (const std::string& candidate : candidates)
     if (const std::size_t distance = edit_distance(word, candidate); distance < best_distance)
       best = candidate, best_distance = distance;

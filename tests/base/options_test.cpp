@@ -6,6 +6,7 @@
 
 #include "src/base/launch.hpp"
 #include "src/base/settings.hpp"
+#include "src/base/text.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
@@ -236,6 +237,28 @@ std::string refused_rules(const Words& arguments, const Words& variables = {}) {
 }
 
 }  // namespace
+
+TEST_CASE("several mistakes are reported at once, each in a line of its own") {
+  const std::string text = refused({"--rnaks", "3", "--dtype", "f16", "--rate=fast", "--nonsense"}, {"CHORALE_RNAKS=3"});
+  INFO(text);
+  CHECK(split(text, '\n') == Words{"5 settings of chorale test cannot be used",  //
+                                   "  unknown variable CHORALE_RNAKS: did you mean CHORALE_RANKS?",
+                                   "  unknown flag --rnaks: did you mean --ranks?",  // 3 is its value, no mistake of its own
+                                   "  unknown flag --nonsense", "  rate = fast (command line): rate takes a number",
+                                   "  dtype = f16 (command line): did you mean bf16? dtype takes one of f32, bf16",
+                                   "  chorale test --help lists all options"});
+  // That a setting has no effect may follow from another mistake, so it is not told yet.
+  CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
+}
+
+TEST_CASE("names of other programs are answered with ours") {
+  CHECK(contains(refused({"--nproc-per-node", "4"}), "did you mean --ranks?"));
+  CHECK(contains(refused({"--precision", "bf16"}), "did you mean --dtype?"));
+  CHECK(contains(refused({"--dtype", "float32"}), "did you mean f32?"));
+  CHECK(contains(refused({"--dtype", "torch.bfloat16"}), "did you mean bf16?"));
+  CHECK(contains(refused({"--dtype", "BF16"}), "did you mean bf16?"));
+  CHECK(contains(refused({}, {"CHORALE_RATE=fast", "CHORALE_BACKEND=UCX"}), "did you mean ucx?"));
+}
 
 TEST_CASE("a setting without effect is refused, unless it comes from a preset") {
   const FileWith file("a.toml", "momentum = 0.5\n");

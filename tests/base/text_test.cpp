@@ -60,6 +60,9 @@ TEST_CASE("a known name is suggested only if it is near") {
   CHECK(nearest("bakcend", names) == "backend");
   CHECK(nearest("dtyp", names) == "dtype");
   CHECK(nearest("zzzzzz", names) == "");
+  CHECK(nearest("run", {"man", "rum"}) == "rum");
+  CHECK(nearest("run", {"man"}) == "");
+  CHECK(nearest("g", {"b"}) == "");
   CHECK(did_you_mean("bakcend", names, "name one") == "did you mean \"backend\"?");
   CHECK(did_you_mean("zzzzzz", names, "name one") == "name one");
 }

@@ -301,6 +301,24 @@ TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named"
   CHECK_THAT(refused("[]"), says("is not a JSON object"));
 }
 
+TEST_CASE("all mistakes in a DeepSpeed file are reported at once") {
+  const std::string text = refused(R"({"train_batch_size": "many", "amp": {"enabled": true}, "optimiser": {},
+      "optimizer": {"type": "Lamb", "params": {"lr": 1, "max_coeff": 3}},
+      "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": [1]}},
+      "fp16": {"enabled": true, "loss_scale": 128}, "bf16": {"enabled": true},
+      "zero_optimization": {"stage": 3, "zenflow": {"a": 1}, "stge": 1}})");
+  for (const char* line :
+       {"amp = {\"enabled\":true}: remove it",
+        "optimiser is not a DeepSpeed key that chorale knows: did you mean \"optimizer\"?",
+        "optimizer.type = \"Lamb\": remove it; supported: Adam, AdamW or SGD",
+        "fp16.loss_scale = 128: remove it; supported: only 0", "bf16.enabled = true: remove it; supported: one type",
+        "zero_optimization.zenflow = {\"a\":1}: remove it", "zero_optimization.stge is not",
+        "scheduler.params.total_num_steps = [1]: remove it", "global-batch-size = many (", "a whole number"})
+    CHECK_THAT(text, says(line));
+  for (const std::string& line : split(text, '\n')) CHECK(line.size() < 300);
+  CHECK_THAT(refused(R"({"amp": {"enabled": true, "text": ")" + std::string(50'000, 'x') + R"("}})"), says("xxx…"));
+}
+
 TEST_CASE("the documentation has the code's table of DeepSpeed keys") {
   std::ifstream file("docs/other_programs.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};

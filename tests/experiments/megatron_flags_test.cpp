@@ -88,8 +88,18 @@ TEST_CASE("Megatron's flags that describe the model must agree with the model") 
 TEST_CASE("all unsupported Megatron flags are refused together, with replacements") {
   CHECK_THAT(refused({"--eval-iters", "10"}), says("eval-iters belongs to another program") && says("--eval-samples"));
   CHECK_THAT(refused({"--vocab-file", "v", "--merge-file", "m", "--save", "c", "--split", "969,30,1"}),
-             says("4 settings of another program") && says("split 969,30,1 (command line)") && says("merge-file: ") &&
-                 says("save: --run-dir DIR"));
+             says("4 settings of chorale train cannot be used\n") &&
+                 says("\n  split 969,30,1 (command line): 99,1,0 is accepted; ") &&
+                 says("\n  merge-file m (command line): ") && says("\n  save c (command line): --run-dir DIR") &&
+                 says("docs/other_programs.md"));
+  // Together with unknown flags, wrong values, and a flag that does not agree with the model.
+  const std::string all = refused({"--vocab-file", "v", "--frobnicate", "7", "--dtype", "fp16", "--swiglu", "--epochs=3"});
+  CHECK_THAT(all, says("5 settings of chorale train") && says("\n  vocab-file v (command line): training reads") &&
+                      says("\n  unknown flag --frobnicate\n") && says("did you mean f16?") &&
+                      says("\n  swiglu (command line) requires family = llama, but family = gpt2 (default)") &&
+                      says("\n  unknown flag --epochs: did you mean --train-iters? a run has steps"));
+  CHECK(Resolved({"--family", "llama", "--no-position-embedding"})["family"] == "llama");
+  CHECK_THAT(refused({"--no-position-embedding"}), says("requires family = llama"));
   CHECK_THAT(refused({"--rampup-batch-size", "16", "16", "1000"}), says("--global-batch-size is the same in every step"));
   CHECK_THAT(refused({}, {"CHORALE_TOKENIZER_TYPE=GPT2BPETokenizer"}), says("CHORALE_TOKENIZER_TYPE"));
 }
