@@ -24,15 +24,17 @@ void* Pool::take(std::int64_t bytes) {
   }
   if (!place) return nullptr;
   if (size > bytes) larger_[place] = size;
-  lent_ += size;
+  lent_ += bytes;
+  spare_ += size - bytes;
   most_lent_ = std::max(most_lent_, lent_);
   return place;
 }
 
 // The smallest kept block for so many bytes; sets its size. nullptr: there is none.
 void* Pool::kept_for(std::int64_t bytes, std::int64_t& size) {
+  const std::int64_t most_spare = most_held_ > 0 ? 0 : bytes / 8;
   const auto smallest = kept_.lower_bound(bytes);
-  if (smallest == kept_.end() || smallest->first > bytes + bytes / 8) return nullptr;
+  if (smallest == kept_.end() || smallest->first > bytes + most_spare) return nullptr;
   size = smallest->first;
   const auto newest = std::prev(kept_.upper_bound(size));  // it may still be in a cache
   void* const place = newest->second;
@@ -47,7 +49,8 @@ void Pool::give_back(void* place, std::int64_t bytes) noexcept {
     size = found->second;
     larger_.erase(found);
   }
-  lent_ -= size;
+  lent_ -= bytes;
+  spare_ -= size - bytes;
   try {
     kept_.emplace(size, place);
     kept_bytes_ += size;
@@ -57,9 +60,9 @@ void Pool::give_back(void* place, std::int64_t bytes) noexcept {
   if (kept_bytes_ > 2 * most_lent_) empty();
 }
 
-// The largest first, until lent and kept blocks together have `held` bytes, or no block is kept.
+// The largest first, until the pool holds no more than `held` bytes, or no block is kept.
 void Pool::return_kept_until(std::int64_t held) noexcept {
-  while (!kept_.empty() && lent_ + kept_bytes_ > held) {
+  while (!kept_.empty() && lent_ + spare_ + kept_bytes_ > held) {
     const auto largest = std::prev(kept_.end());
     if (most_held_ > 0 && largest->first >= returned_by_page) from_.return_pages(largest->second, largest->first);
     from_.give_back(largest->second, largest->first);
