@@ -203,6 +203,18 @@ std::vector<std::string> Axis::exchange(const std::string& mine) {
   return texts;
 }
 
+Axis::Vote Axis::start_vote(bool yes) {
+  Vote vote;
+  vote.yes_ = std::make_unique<std::int32_t>(yes);
+  if (size_ > 1 && !pretends()) vote.request_ = group_.start_all_reduce({vote.yes_.get(), 1, DType::i32}, Redop::max);
+  return vote;
+}
+
+bool Axis::Vote::any() {
+  request_.wait();
+  return *yes_ != 0;
+}
+
 Axis::Pending Axis::start_send(const Tensor& x, int to) {
   const std::vector<int>& hosts = pretends() ? hosts_ : group_.hosts();
   const bool crosses = !hosts.empty() && hosts[static_cast<std::size_t>(to)] != hosts[static_cast<std::size_t>(rank_)];

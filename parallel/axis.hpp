@@ -84,6 +84,17 @@ class Axis {
     if (!pretends() && size_ > 1) group_.give_up(why);
   }
   std::vector<std::string> exchange(const std::string& mine);  // the texts of all ranks, in rank order
+  // Asks all ranks a question without waiting for them. Neither an exchange nor a vote is part of the account.
+  class Vote {
+   public:
+    bool any();  // whether any rank said yes; waits until all ranks have voted
+
+   private:
+    friend class Axis;
+    std::unique_ptr<std::int32_t> yes_;  // declared before request_, whose destructor waits for the call
+    Request request_;
+  };
+  Vote start_vote(bool yes);
 
   // All blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call is in place if
   // `block` is a view of this rank's block of the other tensor.

@@ -118,24 +118,26 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 }
 
 // Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline:
-// the micro-batches of the schedule, which follow the `before` micro-batches of earlier calls.
+// the micro-batches of the schedule, or those before the one that PipelinePart::ends_before names.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
-                                    const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before) {
+                                    const PipelineSchedule& schedule, const Prepare& prepare,
+                                    const std::function<bool(std::int64_t)>& ends_before) {
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
-    const std::int64_t place = first + (before + i) * micro;
+    const std::int64_t place = first + i * micro;
     const TimingEvent begun = account_.now();
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
-    account_.opened(before + i, chunk, begun);
+    account_.opened(i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
     if (has_loss() && chunk == stage_.last_chunk()) tokens_ += batch->targets;
     prepare(*batch);
     return batch;
   };
   const Shape message{boundary_->rows(micro * tokens_here()), options_.shape.width};
-  PipelineTimes times = run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
+  PipelineTimes times =
+      run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message, ends_before}, clock_);
   if (options_.meter) options_.meter->begins({});
   return times;
 }
@@ -285,17 +287,24 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.micro_batch * mesh_.data().size(), all = (samples + whole - 1) / whole;
-  // A pipeline fills and drains once per group. Four micro-batches for each of its parts keep that cost low.
-  const std::int64_t group = !is_cut ? all : schedule_.parts() > 1 ? 4 * schedule_.parts() : 1;
+  // The answer to a vote is read at the next vote. By then the last stage of a pipeline has voted too, so no stage waits for
+  // it, and the pipeline does not drain.
+  const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
+  std::optional<Axis::Vote> vote;
+  bool cut = false;
+  const auto ends_before = [&](std::int64_t micro_batch) {
+    if (micro_batch == 0 || micro_batch % between_votes != 0) return false;
+    if (vote && vote->any()) return cut = true;
+    vote = mesh_.world().start_vote(is_cut());
+    return false;
+  };
   clear_totals();
-  for (std::int64_t done = 0; done < all; done += group) {
-    if (done > 0 && is_cut()) {
-      trouble_of_sums();  // forgets the sums so far
-      return std::nullopt;
-    }
-    const PipelineSchedule schedule = forward_only(pipeline_of(mesh_.layout(), std::min(group, all - done)));
-    run_samples(
-        read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; }, done);
+  run_samples(
+      read, 0, samples, forward_only(pipeline_of(mesh_.layout(), all)),
+      [](MicroBatch& batch) { batch.context.training = false; }, is_cut ? ends_before : std::function<bool(std::int64_t)>());
+  if (cut || (vote && vote->any())) {
+    trouble_of_sums();  // forgets the sums so far
+    return std::nullopt;
   }
   const std::optional<Outcome> outcome =
       add_up(std::max<std::int64_t>(samples, 1) * options_.shape.sequence, batch_totals_.squares());

@@ -93,9 +93,8 @@ class Training {
   // Collective. The mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
   // gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);
-  // The same, unless `is_cut` returns true between micro-batches (of a pipeline: between groups of them): then nullopt. All
-  // ranks call `is_cut` at the same places, and it must return the same on all of them. If it is empty, all micro-batches
-  // are one group.
+  // The same, unless `is_cut` returns true on any rank: then all ranks return nullopt soon after. It is asked between
+  // micro-batches, in a pipeline every few of them. Empty: never.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -158,7 +157,8 @@ class Training {
   // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
   bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
-                            const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before = 0);
+                            const PipelineSchedule& schedule, const Prepare& prepare,
+                            const std::function<bool(std::int64_t micro_batch)>& ends_before = {});
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
   void clear_totals();
   std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares, std::span<std::int64_t> counts = {});

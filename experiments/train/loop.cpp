@@ -148,9 +148,8 @@ bool Loop::evaluate() {
   const std::int64_t samples = options_.eval_samples_of(parts_.data);
   if (samples == 0) return false;
   parts_.session.runtime->now(fmt::format("the evaluation after step {}", training.steps()));
-  const std::optional<double> found = training.evaluate_unless_cut(parts_.data.validation(), samples, [&] {
-    return !mpi::ranks_where(parts_.session.runtime->world(), parts_.signals.pending().has_value()).empty();
-  });
+  const std::optional<double> found =
+      training.evaluate_unless_cut(parts_.data.validation(), samples, [&] { return parts_.signals.pending().has_value(); });
   if (!found) parts_.accounting.leave_out("an evaluation was cut short");
   if (!found) return true;
   const double loss = *found, floor = parts_.data.floor();

@@ -1,6 +1,7 @@
 #include "parallel/pipeline/run.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace chorale {
 namespace {
@@ -14,6 +15,7 @@ class ScheduleRun {
     const std::vector<PipelineAction>& actions = schedule_.actions.at(static_cast<std::size_t>(axis_.rank()));
     const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
     for (const PipelineAction& action : actions) {
+      if (is_left_out(action.micro_batch)) continue;
       std::erase_if(sends_, [](Axis::Pending& send) { return send.test(); });
       for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) sends_.front().wait();
       act(action);
@@ -24,6 +26,14 @@ class ScheduleRun {
   }
 
  private:
+  bool is_left_out(std::int64_t micro_batch) {
+    if (part_.ends_before && micro_batch == begun_ && micro_batch < end_ && part_.ends_before(micro_batch))
+      end_ = micro_batch;
+    if (micro_batch >= end_) return true;
+    begun_ = std::max(begun_, micro_batch + 1);
+    return false;
+  }
+
   void act(const PipelineAction& action) {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
@@ -94,6 +104,8 @@ class ScheduleRun {
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
   std::vector<Axis::Pending> sends_;
   PipelineTimes times_;
+  std::int64_t begun_ = 0;                                       // the number of micro-batches that have begun
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // this micro-batch and later ones are left out
 };
 
 }  // namespace
@@ -109,9 +121,13 @@ PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const P
 
 PipelineSchedule forward_only(const PipelineShape& shape) {
   PipelineSchedule all(shape);
-  for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     for (std::int64_t micro = 0; micro < shape.micro_batches; ++micro)
       for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) all.forward(stage, micro, chunk);
+    std::ranges::sort(all.actions.at(static_cast<std::size_t>(stage)), {}, [&](const PipelineAction& a) {
+      return std::pair{a.micro_batch * shape.chunks + shape.part(stage, a.chunk), a.chunk};
+    });
+  }
   return all;
 }
 

@@ -38,6 +38,9 @@ struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
   Shape message;  // the shape of the tensors sent between stages
+  // Asked once before each micro-batch of a schedule without backward passes. True ends the run before it: this and all
+  // later micro-batches are left out, and those before it are finished. All stages must give the same answers. Empty: never.
+  std::function<bool(std::int64_t micro_batch)> ends_before = {};
 };
 
 // The measurements of one run of a schedule.
@@ -54,8 +57,12 @@ struct PipelineTimes {
 
 StepPart::Kind part_kind(Pass pass);  // as a Meter of kernels calls it
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
-// Only forward passes, one micro-batch after the other. No backward pass makes a stage wait for the stages after it. So that
+// Only forward passes. Each stage takes the micro-batches in the order in which they reach it: with several chunks, part p
+// of micro-batch m comes in round m · chunks + p. No backward pass makes a stage wait for the stages after it. So that
 // results do not pile up in memory, a stage waits while its neighbor has not read this many of them.
+//
+//   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b both come in round 2: first the earlier chunk
+//              stage 1   ·   F0a F1a F0b F2a F1b F3a …
 inline constexpr std::size_t most_unread_results = 4;
 PipelineSchedule forward_only(const PipelineShape& shape);
 

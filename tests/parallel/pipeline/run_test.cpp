@@ -8,9 +8,10 @@
 namespace chorale::test {
 
 // On the second stage, the reading of a sample can wait for the first stage. It waits at the first sample, until the first
-// stage reads no more; and at the eighth, until the first stage has read the ninth. If a pipeline with two parts drained
-// after eight micro-batches, the second wait would last forever.
+// stage reads no more; and at every eighth, until the first stage has read the next one. If a pipeline with two parts
+// drained after eight micro-batches, as it might to ask whether to go on, the second wait would last forever.
 TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill the memory with results", "[threads]") {
+  const bool may_be_cut = GENERATE(false, true);
   const Layout layout = parse_layout("dp1.pp2", 0);
   const TrainingOptions options = options_for("fast", layout);
   const std::int64_t result_bytes = options.shape.sequence * options.shape.width * std::int64_t{sizeof(float)};
@@ -27,15 +28,47 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
             const int number = ++read_by[stage];
             for (int before = -1; stage == 1 && number == 1 && read_by[0] != before; run.clock.sleep(0.05))
               before = read_by[0];
-            while (stage == 1 && number == 8 && read_by[0] < 9) run.clock.sleep(1e-3);
+            while (stage == 1 && number % 8 == 0 && number < 40 && read_by[0] <= number) run.clock.sleep(1e-3);
           };
-          run.training.evaluate(read, 40);
+          const std::function<bool()> never = [] { return false; };
+          if (!run.training.evaluate_unless_cut(read, 40, may_be_cut ? never : nullptr)) return "it was cut short";
           const std::int64_t unread = stage == 0 ? static_cast<std::int64_t>(most_unread_results) : 0;
           if (read_by[stage] != 40) return fmt::format("{} samples were read", read_by[stage].load());
           return most - least <= unread * result_bytes ? ""
                                                        : fmt::format("{} bytes of activations, but {} results take {}",
                                                                      most - least, unread, unread * result_bytes);
         }) == "");
+}
+
+TEST_CASE("an evaluation keeps the stages of every placement busy") {
+  for (const PipelineAlgorithm& row : all_pipeline_schedules())
+    for (const std::int64_t stages : {2, 3, 4, 8})
+      for (const std::int64_t chunks : {1, 2, 3, 4}) {
+        const PipelineShape shape{stages, 256, chunks, row.placement};
+        if (!fits(row, {stages, 24, chunks, row.placement})) continue;
+        INFO(row.name << ", " << stages << " stages of " << chunks << " chunks");
+        CHECK(simulate(forward_only(shape), equal_parts(shape)).bubble() < 0.03);
+      }
+}
+
+// The last stage votes to end the evaluation. All stages leave out the same micro-batches, so none waits for a message.
+TEST_CASE("an evaluation that one rank wants to end is cut short on all ranks, and leaves nothing behind", "[threads]") {
+  for (const char* word : {"dp1.pp3", "dp2.pp2.z3", "dp1.pp2.v2.interleaved", "dp1.pp2.v-min"}) {
+    const Layout layout = parse_layout(word, 0);
+    INFO(word);
+    CHECK(on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            Run run(options_for("exact", layout), std::move(mesh), memory);
+            const double whole = run.training.evaluate(run.read, 48);
+            const bool is_last = run.training.mesh().world().rank() + 1 == layout.ranks();
+            for (const int last : {1, 2, 3}) {
+              int asked = 0;
+              if (run.training.evaluate_unless_cut(run.read, 48, [&] { return ++asked == last && is_last; }))
+                return fmt::format("vote {} was ignored", last);
+              if (asked != last) return fmt::format("a rank was asked {} times, not {}", asked, last);
+            }
+            return run.training.evaluate(run.read, 48) == whole ? "" : "the loss differs after evaluations were cut short";
+          }) == "");
+  }
 }
 
 }  // namespace chorale::test
