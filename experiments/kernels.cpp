@@ -46,7 +46,7 @@ struct FastestStep {
   std::vector<Row> rows;  // the longest first; at the end the time between kernels
 };
 
-std::string shape_of(const KernelTimer::Key& key) {
+std::string shape_of(const KernelTable::Key& key) {
   if (key.m == 0) return "";
   return key.batch == 1 ? fmt::format("[{}, {}]·[{}, {}]", key.m, key.k, key.k, key.n)
                         : fmt::format("{} heads, {} queries, {} keys of {}", key.batch, key.m, key.n, key.k);
@@ -92,7 +92,7 @@ class KernelsCommand final : public Command {
  private:
   // All ranks train at the same time, each alone.
   FastestStep measure(TrainingOptions options, const Session& session) const {
-    KernelTimer timer(session.clock);
+    KernelTable timer(session.clock);
     options.timer = &timer;
     HostMemory host;
     Pool memory(host);  // as in a run: tensors use the same pages again
@@ -101,7 +101,7 @@ class KernelsCommand final : public Command {
     training.step(read);
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     double fastest = std::numeric_limits<double>::infinity();
-    std::map<KernelTimer::Key, KernelTimer::Row> kernels;
+    std::map<KernelTable::Key, KernelTable::Row> kernels;
     for (std::int64_t i = 0; i < steps_; ++i) {
       timer.clear();
       const double began = session.clock.seconds();
@@ -114,7 +114,7 @@ class KernelsCommand final : public Command {
     return {fastest, rows_of(kernels, fastest, peak, options.threads, session.clock)};
   }
 
-  static std::vector<Row> rows_of(const std::map<KernelTimer::Key, KernelTimer::Row>& kernels, double step, double peak,
+  static std::vector<Row> rows_of(const std::map<KernelTable::Key, KernelTable::Row>& kernels, double step, double peak,
                                   int threads, const Clock& clock) {
     std::vector<Row> rows;
     Row rest{.name = "between kernels", .seconds = step};

@@ -77,7 +77,7 @@ class Train final : public Command {
         .instead_of("load");
     loop_.declare(o);
     peak_.declare(o);
-    o.add("trace-steps", trace_, "trace what every rank does in these steps, for a trace viewer: 10:13, or 10")
+    o.add("trace-steps", trace_, "trace passes, layers, kernels and calls of these steps, for a trace viewer: 10:13, or 10")
         .words("FIRST:LAST");
     o.add_words(train::megatron_flags());
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/math/kernel_timer.hpp"
+
 namespace chorale {
 
 Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, const Options& o)
@@ -12,7 +14,10 @@ Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, c
 }
 
 Tensor Residual::forward(const Tensor& x, Context& context) {
-  const Tensor normal = norm_->forward(x, context);
+  const Tensor normal = [&] {
+    const LayerSpan span(context.queue, norm_->name());
+    return norm_->forward(x, context);
+  }();
   context.look("output", norm_->name(), normal);
   const Tensor y = body_->forward(normal, context);  // no layer keeps y, so the residual sum may overwrite it
   add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_, context.stream), x, y, context.queue);
@@ -32,6 +37,7 @@ Tensor Residual::backward(const Tensor& dy, Context& context) {
       context.ready(*bias_);
     });
   const Tensor normal = body_->backward(branch, context);
+  const LayerSpan span(context.queue, norm_->name());
   return norm_->backward(normal, &dy, context);
 }
 

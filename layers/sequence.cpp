@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "src/math/kernel_timer.hpp"
+
 namespace chorale {
 
 Tensor Sequence::forward(const Tensor& x, Context& context) {
   Tensor y = x;
   for (const LayerPointer& layer : layers_) {
-    y = layer->forward(y, context);
+    {
+      const LayerSpan span(context.queue, layer->name());
+      y = layer->forward(y, context);
+    }
     context.look("output", layer->name(), y);
     context.layer_is_done();
   }
@@ -17,7 +22,10 @@ Tensor Sequence::forward(const Tensor& x, Context& context) {
 Tensor Sequence::backward(const Tensor& dy, Context& context) {
   Tensor dx = dy;
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-    dx = (*layer)->backward(dx, context);
+    {
+      const LayerSpan span(context.queue, (*layer)->name());
+      dx = (*layer)->backward(dx, context);
+    }
     if (dx) context.look("input gradient", (*layer)->name(), dx);
     context.layer_is_done();
   }

@@ -16,6 +16,7 @@ Trace::Kind kind_of(Pass pass) {
 
 void StepAccount::begin(std::int64_t step) {
   trace_.begin(step);
+  if (!trace_.on()) work_.forget();
   opened_.clear();
   update_.reset();
   mark(begun);
@@ -49,6 +50,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
   }
   if (update_) span(Trace::Kind::optimizer, update_->begins.moment, update_->updated);
   span(Trace::Kind::step, edges_[begun].moment, edges_[reduced].moment);
+  if (trace_.on()) work_.settle(known_);
   trace_.end();
 
   const auto& [at_first, at_cleared, at_passed, at_last] = edges_;

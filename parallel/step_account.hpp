@@ -13,7 +13,7 @@
 
 #include "parallel/mesh.hpp"
 #include "parallel/pipeline/run.hpp"
-#include "parallel/trace.hpp"
+#include "parallel/traced_work.hpp"
 
 namespace chorale {
 
@@ -37,7 +37,8 @@ class StepAccount {
  public:
   enum Mark { begun, cleared, passed, reduced };
 
-  StepAccount(const Mesh& mesh, const Queue& queue, const Clock& clock) : mesh_(mesh), queue_(queue), clock_(clock) {}
+  StepAccount(const Mesh& mesh, const Queue& queue, const Clock& clock)
+      : mesh_(mesh), queue_(queue), clock_(clock), work_(trace_, clock) {}
 
   void begin(std::int64_t step);
   void mark(Mark mark) { edges_[mark] = edge(); }
@@ -45,7 +46,10 @@ class StepAccount {
   void opened(std::int64_t micro_batch, std::int64_t chunk, const TimingEvent& begins) {
     opened_.push_back({micro_batch, chunk, begins, now()});
   }
-  void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // the device has done all work up to `reduced`
+  void waited() {  // the device has done all work up to `reduced`
+    known_ = {edges_[reduced].moment, clock_.seconds()};
+    work_.waited();
+  }
   void update_begins() { update_.emplace().begins = edge(); }
   void updated() { update_->updated = now(); }  // the optimizer is done; publishing follows
   void update_ends() { update_->ends = edge(); }
@@ -53,6 +57,7 @@ class StepAccount {
 
   const std::vector<PipelineEvent>& events() const { return events_; }  // the pipeline's events of the newest step
   Trace& trace() { return trace_; }
+  TracedWork& work() { return work_; }  // what the step's queues tell of layers and kernels
 
  private:
   // A timing event, and the rank's communication time up to it.
@@ -80,6 +85,7 @@ class StepAccount {
   const Queue queue_;
   const Clock& clock_;
   Trace trace_;
+  TracedWork work_;
   std::array<Edge, 4> edges_;
   std::vector<Opened> opened_;     // the reading of each micro-batch of this step
   std::optional<Update> update_;   // the update of this step

@@ -19,6 +19,12 @@ void Trace::add(Span span) {
   spans_.push_back(span);
 }
 
+void Trace::add(Inner inner) {
+  if (!takes(inner_.size())) return;
+  inner.step = step_;
+  inner_.push_back(std::move(inner));
+}
+
 std::int64_t Trace::add(Call call) {
   if (!takes(calls_.size())) return -1;
   call.step = step_;

@@ -1,13 +1,15 @@
-// A record of what a rank did, and when, in selected steps: the passes of its micro-batches, and every communication call.
+// A record of what a rank did, and when, in selected steps: the passes of its micro-batches, the layers and kernels in them,
+// and every communication call.
 //
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
+//   layers, kernels        │embedding│block.0│ …                        nested; noted by TracedWork (traced_work.hpp)
 //   blocking call                │begins … ends│                                    exposed: all of it
 //   started call                        │begins ┄ launched ┄┄┄┄┄ waited … ends│     exposed: its launch, and the wait for it
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
-// completion, in a wait or a test. All times are read from this rank's clock. Cost: one branch per call and pass if
-// tracing is off, one record per call and pass if it is on, up to a limit.
+// completion, in a wait or a test. All times are read from this rank's clock. Cost: one branch per call, pass, layer and
+// kernel if tracing is off, one record of each if it is on, up to a limit.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,6 +25,14 @@ class Trace {
     std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: the span belongs to no micro-batch or chunk
     double begins = 0, ends = 0;
   };
+  struct Inner {  // a layer, or a kernel, in a pass
+    bool kernel = false;
+    std::int64_t step = 0;
+    std::string name;
+    double begins = 0, ends = 0;
+    double bytes = 0, flops = 0;                  // of a kernel
+    std::int64_t m = 0, n = 0, k = 0, batch = 1;  // as in KernelWork
+  };
   struct Call {
     std::int64_t step = 0;
     std::string axis, operation, algorithm, backend, dtype;
@@ -33,25 +43,28 @@ class Trace {
     double exposed() const { return launched - begins + ends - waited; }
   };
 
-  // Records steps `first` … `last`, up to `most` spans and `most` calls.
+  // Records steps `first` … `last`, up to `most` spans, `most` calls, and `most` layers and kernels.
   void record(std::int64_t first, std::int64_t last, std::int64_t most);
   void begin(std::int64_t step) { step_ = step, on_ = step >= first_ && step <= last_; }
   void end() { on_ = false; }
   bool on() const { return on_; }
 
   void add(Span span);
+  void add(Inner inner);
   std::int64_t add(Call call);  // returns the call's number, or −1 if tracing is off or the limit is reached
   void over(std::int64_t call, double waited, double ends);  // sets when the wait for a started call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<Inner>& inner() const { return inner_; }  // an outer layer or kernel comes before those in it
   const std::vector<Call>& calls() const { return calls_; }
-  std::int64_t left_out() const { return left_out_; }  // spans and calls beyond the limit
+  std::int64_t left_out() const { return left_out_; }  // events beyond the limit
 
  private:
   bool takes(std::size_t so_many);
   std::int64_t first_ = 0, last_ = -1, most_ = 0, step_ = 0, left_out_ = 0;
   bool on_ = false;
   std::vector<Span> spans_;
+  std::vector<Inner> inner_;
   std::vector<Call> calls_;
 };
 

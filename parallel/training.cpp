@@ -18,6 +18,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
     : options_(options),
       mesh_(std::move(mesh)),
       clock_(clock),
+      account_(mesh_, options.queue(), clock),
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
       tier_memory_(tier_of(options.offload, memory, options.device, options.meter)),
@@ -32,8 +33,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       schedule_(schedule_of(options, mesh_.layout())),
       choices_(options.shape),
       balance_(options.shape, memory_),
-      batch_totals_(memory_, options.numerics == "exact", choices_.words()),
-      account_(mesh_, options.queue(), clock) {
+      batch_totals_(memory_, options.numerics == "exact", choices_.words()) {
+  if (!options_.timer && memory.stores()) options_.timer = &account_.work();
   ledger_.add(Category::workspace, options.device_bytes);
   if (options.contiguous_memory && memory.stores()) {
     arena_.emplace(memory);
@@ -47,7 +48,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       account_.trace().add({.kind = Trace::Kind::file, .begins = begins, .ends = ends});
     });
   if (options.offload.gradients && options.offload.to_host) host_numerics_ = numerics_named(options.numerics);
-  BucketOptions to_buckets = bucket_options(options, mesh_, *numerics_);
+  BucketOptions to_buckets = bucket_options(options_, mesh_, *numerics_);
   to_buckets.window_elements = options.offload.window_elements;
   if (options.offload.parameters) to_buckets.values_in = &*tier_;
   if (options.offload.gradients) to_buckets.gradients_in = &*tier_;

@@ -65,7 +65,7 @@ struct TrainingOptions {
   UpdateTime update = UpdateTime::after;
   BuildModel build = {};            // builds the model; empty: build_gpt
   Meter* meter = nullptr;           // of a plan: learns the work of the kernels
-  KernelTimer* timer = nullptr;     // learns how long the kernels take, on the host
+  KernelTimer* timer = nullptr;     // learns when kernels run; null: the trace of the account does
   std::int64_t prefetch_units = 1;  // under ZeRO-3, how many units ahead values are gathered
   // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
   // Numerics::gradient_type before. Empty: in that type too.
@@ -170,6 +170,7 @@ class Training {
   TrainingOptions options_;
   Mesh mesh_;
   Clock& clock_;
+  StepAccount account_;  // outlives all kernels and calls, which it traces
   Ledger ledger_;
   std::optional<PlannedArena> arena_;
   Allocator memory_;
@@ -195,7 +196,6 @@ class Training {
   RouterBalance balance_;
   BatchTotals batch_totals_;
   AttentionWork attention_work_;
-  StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
 

@@ -14,8 +14,8 @@ using nlohmann::ordered_json;
 
 // Track numbers are larger than any rank number. Otherwise a track's number could equal its process's number, and viewers
 // would take the track for the main thread and show it first.
-constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, pipeline_track = steps_track + 2,
-              first_axis_track = steps_track + 3;
+constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, layers_track = steps_track + 2,
+              kernels_track = steps_track + 3, pipeline_track = steps_track + 4, first_axis_track = steps_track + 5;
 
 class Events {
  public:
@@ -26,6 +26,7 @@ class Events {
     const auto first = static_cast<std::ptrdiff_t>(events_.size());
     tracks_ = {{steps_track, "steps"}, {passes_track, "passes"}};
     for (const Trace::Span& span : trace.spans) add(span);
+    for (const Trace::Inner& inner : trace.inner) add(inner);
     for (std::size_t i = 0; i < trace.calls.size(); ++i) add(trace.calls[i], i);
     std::stable_sort(events_.begin() + first, events_.end(),
                      [](const Event& a, const Event& b) { return a.begins < b.begins; });
@@ -86,6 +87,23 @@ class Events {
     complete(name, "compute", passes_track, span.begins, span.ends, args);
   }
 
+  void add(const Trace::Inner& inner) {
+    ordered_json args{{"step", inner.step}};
+    if (!inner.kernel) {
+      tracks_[layers_track] = "layers";
+      return complete(inner.name, "layer", layers_track, inner.begins, inner.ends, args);
+    }
+    tracks_[kernels_track] = "kernels";
+    if (inner.m > 0) args["shape"] = fmt::format("{}×{}×{}{}", inner.m, inner.n, inner.k, in_batch(inner.batch));
+    args["bytes"] = inner.bytes;
+    if (inner.flops > 0) args["flops"] = inner.flops;
+    const double seconds = inner.ends - inner.begins;
+    if (seconds > 0) args["gb_per_s"] = std::round(inner.bytes / seconds / 1e7) / 100;
+    if (seconds > 0 && inner.flops > 0) args["gflop_per_s"] = std::round(inner.flops / seconds / 1e7) / 100;
+    complete(inner.name, "kernel", kernels_track, inner.begins, inner.ends, args);
+  }
+  static std::string in_batch(std::int64_t batch) { return batch > 1 ? fmt::format(", {} times", batch) : ""; }
+
   // The track of the call's axis shows when the rank was occupied with the call. A blocking call is shown whole; of a
   // started (nonblocking) call, only the launch and the wait are shown. A started call also gets an event on a track of its
   // own, from its launch until the rank knows that the call has finished.
@@ -134,6 +152,7 @@ double origin_of(const std::vector<RankTrace>& traces) {
   double first = INFINITY;
   for (const RankTrace& trace : traces) {
     for (const Trace::Span& span : trace.spans) first = std::min(first, span.begins);
+    for (const Trace::Inner& inner : trace.inner) first = std::min(first, inner.begins);
     for (const Trace::Call& call : trace.calls) first = std::min(first, call.begins);
   }
   return first;

@@ -3,6 +3,8 @@
 //
 //   steps               │ step 10                                                │ step 11 …
 //   passes              │ data 0 │ forward 0    │ backward 0          │ optimizer │
+//   layers                       │ block.0 │ …  │                                    layers in layers, as a call stack
+//   kernels                        │ │ │ │ │                                        beside its layer, each kernel
 //   pipeline                     │ wait recv │                                        messages between stages
 //   communication dp                        start │           │ wait │               when the rank waits for its calls
 //     dp all_reduce                         └────────────────────────┘               a call in flight, on its own track
@@ -22,6 +24,7 @@ struct RankTrace {
   std::string name;           // "rank 3: dp1 tp0 pp1"
   std::int64_t left_out = 0;  // number of events that the rank did not record, because its trace was full
   std::vector<Trace::Span> spans;
+  std::vector<Trace::Inner> inner;
   std::vector<Trace::Call> calls;
 };
 

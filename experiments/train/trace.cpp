@@ -14,8 +14,9 @@
 
 namespace chorale {
 
-// Spans (passes) and calls are sent to rank 0 as JSON in MessagePack.
+// Spans (passes), layers, kernels and calls are sent to rank 0 as JSON in MessagePack.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Inner, kernel, step, name, begins, ends, bytes, flops, m, n, k, batch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, message, started,
                                    begins, launched, waited, ends)
 
@@ -32,16 +33,20 @@ std::string packed(Training& training) {
   for (std::size_t row = 0; row < axes.size(); ++row)
     if ((axes[row].grids & mesh.layout().grids()) && mesh.layout().size(row) > 1)
       name += fmt::format(" {}{}", axes[row].name, mesh.place()[row]);
-  const nlohmann::json mine{
-      {"name", name}, {"left_out", trace.left_out()}, {"spans", trace.spans()}, {"calls", trace.calls()}};
+  const nlohmann::json mine{{"name", name},
+                            {"left_out", trace.left_out()},
+                            {"spans", trace.spans()},
+                            {"inner", trace.inner()},
+                            {"calls", trace.calls()}};
   const std::vector<std::uint8_t> bytes = nlohmann::json::to_msgpack(mine);
   return {bytes.begin(), bytes.end()};
 }
 
 RankTrace unpacked(const std::string& text, double clock_offset) {
   const auto theirs = nlohmann::json::from_msgpack(text);
-  RankTrace trace{theirs["name"], theirs["left_out"], theirs["spans"], theirs["calls"]};
+  RankTrace trace{theirs["name"], theirs["left_out"], theirs["spans"], theirs["inner"], theirs["calls"]};
   for (Trace::Span& span : trace.spans) span.begins += clock_offset, span.ends += clock_offset;
+  for (Trace::Inner& inner : trace.inner) inner.begins += clock_offset, inner.ends += clock_offset;
   for (Trace::Call& call : trace.calls)
     for (double* time : {&call.begins, &call.launched, &call.waited, &call.ends}) *time += clock_offset;
   return trace;
@@ -148,16 +153,18 @@ void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, co
         "nothing was traced: --trace-steps asked for steps {} to {}, none of which took place before the run ended at step "
         "{}",
         steps.first, steps.last, training.steps());
-  std::size_t passes = 0, calls = 0;
+  std::size_t passes = 0, inner = 0, calls = 0;
   for (std::size_t rank = 0; rank < traces.size(); ++rank) {
-    passes += traces[rank].spans.size(), calls += traces[rank].calls.size();
+    passes += traces[rank].spans.size(), inner += traces[rank].inner.size(), calls += traces[rank].calls.size();
     if (traces[rank].left_out > 0)
-      run.log.warn("the trace of rank {} is incomplete: {} later passes and calls are missing", rank, traces[rank].left_out);
+      run.log.warn("the trace of rank {} is incomplete: {} later events are missing; trace fewer steps", rank,
+                   traces[rank].left_out);
   }
   const std::filesystem::path file = run.folder / "trace.json";
   write_file(file, chrome_trace(traces, run.folder.filename().string()));
   record_calls(*run.recorder, traces);
-  run.log.info("traced {} passes and {} calls to {}: open it in ui.perfetto.dev", passes, calls, file.string());
+  run.log.info("traced {} passes, {} layers and kernels, and {} calls to {}: open it in ui.perfetto.dev", passes, inner,
+               calls, file.string());
 }
 
 }  // namespace chorale::train

@@ -1,7 +1,8 @@
 // `--trace-steps 10:13`: writes what every rank did in steps 10 to 13, on rank 0's clock, to trace.json and to the record.
 //
 //   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing: one process per rank, with tracks for the
-//                steps, the passes, the pipeline's messages and each other axis; calls in flight have separate tracks
+//                steps, the passes, the layers, the kernels, the pipeline's messages and each other axis; calls in flight
+//                have separate tracks
 //   /comm        only the calls, one row each
 //
 // A trace costs one gather at the end of the run. Rank 0 then holds the events of all ranks in memory, so the number of
@@ -22,7 +23,7 @@ struct TraceSteps {
 };
 TraceSteps trace_steps(const std::string& text);  // "10:13", "10" or ""; otherwise throws a usage error
 
-// The most passes, and the most calls, that each rank may record if the run has this many ranks.
+// How many passes, how many calls, and how many layers and kernels each rank may record if the run has this many ranks.
 std::int64_t trace_room(std::int64_t ranks);
 
 // Collective, called after the last step. Rank 0 writes; only rank 0 needs `ranks`.

@@ -2,7 +2,13 @@
 
 namespace chorale {
 
-void KernelTimer::end() {
+bool KernelTable::begin(const Queue& queue, std::string_view name, const KernelWork& work) {
+  if (queue.device) return false;
+  open_.push_back({name, work, clock_.seconds()});
+  return true;
+}
+
+void KernelTable::end() {
   const Open open = open_.back();
   open_.pop_back();
   const double whole = clock_.seconds() - open.began;
@@ -12,15 +18,12 @@ void KernelTimer::end() {
   ++row.calls;
   row.seconds += whole - open.inside;
   row.bytes += work.bytes;
-  if (work.work == Work::product || work.work == Work::attention) row.flops += work.amount;
+  row.flops += flops_of(work);
 }
 
-// Kernels of a device have not ended when their function returns, so they have no time here.
 void Kernel::begin(const Queue& queue, std::string_view name, const KernelWork& work) {
   if (nothing_) return queue.note(work);
-  if (queue.device) return;
-  timer_ = queue.timer;
-  timer_->begin(name, work);
+  if (queue.timer->begin(queue, name, work)) timer_ = queue.timer;
 }
 
 }  // namespace chorale

@@ -1,13 +1,16 @@
-// How long kernels take on the host, beside the bytes and operations that they need.
+// When kernels run, in which layers, and the bytes and operations that they need.
 //
-//   KernelTimer     a table with a row for each kernel and shape: calls, seconds, bytes, flops
-//   Kernel          lives as long as a kernel runs. If a tensor is phantom, it notes the kernel's work; else it adds the
-//                   kernel's time to the queue's timer, if there is one
+//   KernelTimer     is told when a layer or a kernel begins and ends; a Queue may have one
+//   KernelTable     adds up the time on the host: a row for each kernel and shape, with calls, seconds, bytes, flops
+//   Kernel          lives as long as a kernel runs. If a tensor is phantom, it notes the kernel's work; else it tells the
+//                   queue's timer, if there is one
+//   LayerSpan       lives as long as a layer computes
 //
-// A kernel that calls another is charged only for its own time. Without a timer, a Kernel costs two comparisons. All kernels
-// of a timer are called from one thread; they may use more threads.
+// Without a timer, a Kernel costs two comparisons. All kernels of a timer are called from one thread; they may use more
+// threads.
 #pragma once
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +19,22 @@
 
 namespace chorale {
 
+inline double flops_of(const KernelWork& work) {
+  return work.work == Work::product || work.work == Work::attention ? work.amount : 0;
+}
+
+// Layers and kernels are nested. begin() and enter() return whether the timer wants to know the end, too.
 class KernelTimer {
+ public:
+  virtual ~KernelTimer() = default;
+  virtual bool begin(const Queue& queue, std::string_view name, const KernelWork& work) = 0;
+  virtual bool enter(const Queue& /*queue*/, const std::string& /*layer*/) { return false; }
+  virtual void end() = 0;  // of the newest that has not ended
+};
+
+// A kernel that calls another is charged only for its own time. Kernels of a device have not ended when their function
+// returns, so they have no time here.
+class KernelTable final : public KernelTimer {
  public:
   struct Key {
     std::string_view name;                        // a literal
@@ -28,9 +46,9 @@ class KernelTimer {
     double seconds = 0, bytes = 0, flops = 0;
   };
 
-  explicit KernelTimer(const Clock& clock) : clock_(clock) {}
-  void begin(std::string_view name, const KernelWork& work) { open_.push_back({name, work, clock_.seconds()}); }
-  void end();
+  explicit KernelTable(const Clock& clock) : clock_(clock) {}
+  bool begin(const Queue& queue, std::string_view name, const KernelWork& work) override;
+  void end() override;
   const std::map<Key, Row>& rows() const { return rows_; }
   void clear() { rows_.clear(); }
 
@@ -77,6 +95,20 @@ class Kernel {
 
   KernelTimer* timer_ = nullptr;
   bool nothing_;
+};
+
+class LayerSpan {
+ public:
+  LayerSpan(const Queue& queue, const std::string& layer)
+      : timer_(queue.timer && queue.timer->enter(queue, layer) ? queue.timer : nullptr) {}
+  ~LayerSpan() {
+    if (timer_) timer_->end();
+  }
+  LayerSpan(const LayerSpan&) = delete;
+  LayerSpan& operator=(const LayerSpan&) = delete;
+
+ private:
+  KernelTimer* const timer_;
 };
 
 }  // namespace chorale

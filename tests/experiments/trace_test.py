@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 import tempfile
 import unittest
 
@@ -61,16 +62,46 @@ class Trace(unittest.TestCase):
             place = {axis: file[f"ranks/{axis}"][:] for axis in ("dp", "pp")}  # the axes that divide something
         self.assertEqual(names, {r: f"rank {r}: dp{place['dp'][r]} pp{place['pp'][r]}" for r in range(4)})
 
-    def test_time_runs_forward_on_every_track_and_nothing_overlaps(self):
+    def test_time_runs_forward_on_every_track_and_only_layers_and_kernels_are_nested(self):
         tracks = collections.defaultdict(list)
+        names = self.named("thread_name")
         for event in self.events:
             if event["ph"] == "X":
                 tracks[event["pid"], event["tid"]].append((round(1e3 * event["ts"]), round(1e3 * event["dur"])))
-        self.assertGreaterEqual(len(tracks), 4 * 4)
+        self.assertGreaterEqual(len(tracks), 6 * 4)
         for track, events in tracks.items():
-            with self.subTest(track=track):
-                for (ts, dur), (later, _) in zip(events, events[1:]):
-                    self.assertLessEqual(ts + dur, later)
+            with self.subTest(track=names[track]):
+                around = []  # the ends of the events in which this one lies
+                for ts, dur in events:
+                    around = [end for end in around if end > ts]
+                    self.assertTrue(all(ts + dur <= end for end in around))
+                    if names[track] not in ("layers", "kernels"):
+                        self.assertEqual(around, [])
+                    around.append(ts + dur)
+
+    def test_layers_and_kernels_are_in_their_passes(self):
+        for rank in range(4):
+            passes = [(e["ts"], e["ts"] + e["dur"]) for e in self.track("passes") if e["pid"] == rank]
+            layers = [e for e in self.track("layers") if e["pid"] == rank]
+            names = collections.Counter(e["name"] for e in layers)
+            self.assertEqual("embedding" in names, self.stage(rank) == 0)
+            self.assertEqual("head" in names, self.stage(rank) == 1)
+            self.assertEqual(set(names.values()), {2 * 2 * 2})  # steps, micro-batches, passes
+            self.assertTrue(any(re.fullmatch(r"block\.\d+\.attention\.qkv", name) for name in names))
+            for layer in layers:
+                self.assertTrue(any(begin <= layer["ts"] + 1e-3 and layer["ts"] + layer["dur"] <= end + 1e-3
+                                    for begin, end in passes), layer)
+            kernels = [e for e in self.track("kernels") if e["pid"] == rank]
+            products = [e["args"] for e in kernels if "flops" in e["args"]]
+            self.assertGreater(len(kernels), len(products))
+            self.assertTrue(products)
+            for args in products:
+                self.assertRegex(args["shape"], r"^\d+×\d+×\d+")
+                self.assertGreater(args["bytes"], 0)
+
+    def stage(self, rank):
+        with h5py.File(self.record) as file:
+            return file["ranks/pp"][rank]
 
     def test_it_is_of_the_steps_asked_for_and_no_others(self):
         self.assertEqual({e["args"]["step"] for e in self.events if e["ph"] in "Xb"}, {2, 3})
@@ -148,7 +179,8 @@ class Trace(unittest.TestCase):
             self.assertLess(max(origins) - min(origins), 0.01, "µs: both must use the same clock")
 
     def test_it_says_where_it_is_and_that_nothing_is_missing(self):
-        self.assertIn("trace.json: open it in ui.perfetto.dev", self.result.stderr)
+        self.assertRegex(self.result.stderr, r"traced \d+ passes, \d+ layers and kernels, and \d+ calls to "
+                                             r"\S+/trace.json: open it in ui.perfetto.dev")
         self.assertEqual(self.trace["otherData"]["left_out"], {})
 
 

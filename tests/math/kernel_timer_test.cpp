@@ -21,7 +21,7 @@ class Notes final : public Meter {
 
 TEST_CASE("a kernel is charged for its own time, not for that of the kernels that it calls") {
   VirtualClock clock;
-  KernelTimer timer(clock);
+  KernelTable timer(clock);
   const Queue queue{.timer = &timer};
   for (int call = 0; call < 2; ++call) {
     const Kernel outer(queue, "outer", Kernel::on_bytes(100), false);
@@ -34,7 +34,7 @@ TEST_CASE("a kernel is charged for its own time, not for that of the kernels tha
   }
   clock.sleep(8);
   REQUIRE(timer.rows().size() == 2);
-  const KernelTimer::Row outer = timer.rows().at({"outer"}), inner = timer.rows().at({"inner", 2, 3, 4, 1});
+  const KernelTable::Row outer = timer.rows().at({"outer"}), inner = timer.rows().at({"inner", 2, 3, 4, 1});
   CHECK((outer.calls == 2 && outer.seconds == 10 && outer.bytes == 200 && outer.flops == 0));
   CHECK((inner.calls == 6 && inner.seconds == 12 && inner.bytes == 60 && inner.flops == 42));
   timer.clear();
@@ -44,7 +44,7 @@ TEST_CASE("a kernel is charged for its own time, not for that of the kernels tha
 TEST_CASE("kernels of different shapes have their own rows, with the flops and bytes of their tensors") {
   Desk desk;
   SystemClock clock;
-  KernelTimer timer(clock);
+  KernelTable timer(clock);
   const Queue queue{.timer = &timer};
   const Tensor x = desk.random({6, 8}, DType::f32), wide = desk.random({8, 16}, DType::f32);
   const Tensor square = desk.random({8, 8}, DType::f32), y = desk.empty({6, 16}, DType::f32),
@@ -55,7 +55,7 @@ TEST_CASE("kernels of different shapes have their own rows, with the flops and b
   products.product(x, square, false, nullptr, z, queue);
   gelu_forward(x, z, queue);
   REQUIRE(timer.rows().size() == 3);
-  const KernelTimer::Row once = timer.rows().at({"product", 6, 16, 8, 1}), twice = timer.rows().at({"product", 6, 8, 8, 1});
+  const KernelTable::Row once = timer.rows().at({"product", 6, 16, 8, 1}), twice = timer.rows().at({"product", 6, 8, 8, 1});
   CHECK((once.calls == 1 && once.flops == 2 * 6 * 16 * 8 && once.bytes == 4 * (6 * 8 + 8 * 16 + 6 * 16)));
   CHECK((twice.calls == 2 && twice.flops == 2 * 2 * 6 * 8 * 8 && twice.seconds > 0));
   CHECK((timer.rows().at({"GELU"}).bytes == 2 * 4 * 6 * 8 && timer.rows().at({"GELU"}).flops == 0));
@@ -63,7 +63,7 @@ TEST_CASE("kernels of different shapes have their own rows, with the flops and b
 
 TEST_CASE("a kernel on a phantom tensor is noted, not timed") {
   VirtualClock clock;
-  KernelTimer timer(clock);
+  KernelTable timer(clock);
   Notes notes;
   PhantomMemory memory;
   Ledger ledger;

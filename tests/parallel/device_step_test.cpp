@@ -61,7 +61,8 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
   const DevicePlugin plugin;
   const auto memory = cuda_memory(plugin, 0);
   test::SmallRun run(on(plugin, 2, 4), *memory);
-  run.training.account().trace().record(1, 3, 1000);
+  const Trace& trace = run.training.account().trace();
+  run.training.account().trace().record(1, 3, 10000);
   const double begun = run.clock.seconds();
   const std::vector<StepResult> steps = run.steps(3);
   const double seconds = run.clock.seconds() - begun;
@@ -78,6 +79,14 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
     last = event.ends;
   }
   int updates = 0;
-  for (const Trace::Span& span : run.training.account().trace().spans()) updates += span.kind == Trace::Kind::optimizer;
+  for (const Trace::Span& span : trace.spans()) updates += span.kind == Trace::Kind::optimizer;
   CHECK(updates == 2);
+  std::map<std::string, int> layers;
+  int kernels = 0;
+  for (const Trace::Inner& inner : trace.inner()) {
+    CHECK((inner.begins >= begun && inner.ends >= inner.begins && inner.ends <= begun + seconds * 1.01));
+    inner.kernel ? ++kernels : ++layers[inner.name];
+  }
+  CHECK((layers["block.0"] == 3 * 2 * 2 && layers["block.1.attention.qkv"] == 3 * 2 * 2));  // steps, micro-batches, passes
+  CHECK(kernels > 10 * layers["block.0"]);
 }

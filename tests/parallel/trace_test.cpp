@@ -38,6 +38,41 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   return found == wanted ? overlap(passes, "two passes overlap") : "the number of passes is not that of the schedule";
 }
 
+// Layers and kernels are in the step, nested as a call stack. Layers are in passes: each is there once for each micro-batch
+// and pass.
+std::string trouble_with_inner(const Trace& trace, const Training& training) {
+  const auto kind_is = [](Trace::Kind kind) { return [kind](const Trace::Span& span) { return span.kind == kind; }; };
+  std::map<std::string, std::int64_t> layers;
+  std::int64_t kernels = 0;
+  for (const bool of_kernels : {false, true}) {
+    std::vector<Stretch> open;
+    for (const Trace::Inner& inner : trace.inner()) {
+      if (inner.kernel != of_kernels) continue;
+      if (inner.step != 2) return fmt::format("{} is of step {}", inner.name, inner.step);
+      if (inner.begins > inner.ends) return fmt::format("{} ends before it begins", inner.name);
+      const auto around = [&](const Trace::Span& span) { return span.begins <= inner.begins && inner.ends <= span.ends; };
+      if (std::ranges::none_of(trace.spans(), around)) return fmt::format("{} is outside of the step", inner.name);
+      while (!open.empty() && open.back().ends <= inner.begins) open.pop_back();
+      if (!open.empty() && inner.ends > open.back().ends) return fmt::format("{} is not nested", inner.name);
+      open.push_back({inner.begins, inner.ends});
+      const bool in_a_pass = std::ranges::any_of(
+          trace.spans(), [&](const Trace::Span& span) { return span.kind != Trace::Kind::step && around(span); });
+      if (!of_kernels && !in_a_pass) return fmt::format("{} is in no pass", inner.name);
+      of_kernels ? ++kernels : ++layers[inner.name];
+    }
+  }
+  const std::int64_t passes = std::ranges::count_if(trace.spans(), kind_is(Trace::Kind::forward)) +
+                              std::ranges::count_if(trace.spans(), kind_is(Trace::Kind::backward));
+  const std::int64_t chunks = training.schedule().chunks;
+  for (const auto& [name, times] : layers)
+    if (times != passes / chunks) return fmt::format("{} is there {} times, not {}", name, times, passes / chunks);
+  if (training.mesh().pipeline().rank() == 0 && !layers.contains("embedding")) return "the embedding is missing";
+  for (const char* end : {".attention", ".attention.qkv", ".mlp.norm", ".mlp.down"})
+    if (std::ranges::none_of(layers, [&](const auto& layer) { return layer.first.ends_with(end); }))
+      return fmt::format("no layer is called block.N{}", end);
+  return kernels > 5 * passes ? "" : fmt::format("{} kernels in {} passes", kernels, passes);
+}
+
 std::string trouble_with_calls(const Trace& trace, const StepResult& result, const Accounts& accounts) {
   std::vector<Stretch> waits;
   std::map<std::pair<std::string, std::string>, std::int64_t> found, wanted;
@@ -82,6 +117,8 @@ TEST_CASE("a trace covers the requested step, and agrees with the step's result 
             const std::string spans =
                 trouble_with_spans(trace, run.training.schedule(), run.training.mesh().pipeline().rank());
             if (!spans.empty()) return spans;
+            const std::string inner = trouble_with_inner(trace, run.training);
+            if (!inner.empty()) return inner;
             if (trace.left_out() > 0) return fmt::format("{} are left out", trace.left_out());
             return trouble_with_calls(trace, run.seen.steps.at(1), accounts);
           }) == "");
@@ -120,11 +157,13 @@ TEST_CASE("a full trace counts the events that it leaves out") {
   for (const std::int64_t step : {1, 2, 3}) {
     trace.begin(step);
     for (int i = 0; i < 3; ++i) trace.add(Trace::Span{});
+    trace.add(Trace::Inner{});
     for (const std::int64_t call : {0, 1}) CHECK(trace.add(Trace::Call{}) == (step == 1 ? call : -1));
     trace.end();
   }
   CHECK(trace.spans().size() == 2);
   CHECK(trace.calls().size() == 2);
+  CHECK(trace.inner().size() == 2);  // one of each step
   CHECK(trace.left_out() == 6);
   trace.add(Trace::Span{});
   CHECK(trace.left_out() == 6);

@@ -72,6 +72,8 @@ std::optional<Figure> step_time(const RecordSet& records) {
         fmt::format("{} waits {}: {} of its step for messages and {} for other stages, averaged over its ranks.",
                     most.parts.label, runs.size() > 1 ? "the most" : "for others", quantity(most.messages, Unit::percent, 2),
                     quantity(most.stages, Unit::percent, 2));
+  if (!figure.finding.empty()) figure.finding += " ";
+  figure.finding += "train --trace-steps 10:13 shows the layers, kernels and calls of single steps.";
   figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks", spread}, runs);
   return figure;
 }
