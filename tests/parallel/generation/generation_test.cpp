@@ -222,7 +222,8 @@ TEST_CASE("replicas whose texts have other lengths, and replicas without a text,
   std::vector<std::vector<std::int32_t>> expected;
   for (std::int64_t text = 0; text < 6; ++text) expected.push_back(said_on(alone, text));
   CHECK((expected[0].size() == 4 && expected[1].size() == 14 && expected[2].empty() && expected[3].size() == 24));
-  for (const char* word : {"dp4.ep2", "dp3.ep3", "dp6.ep6", "dp3.z3", "dp4.ep2.z3", "dp3.pp2.ep3", "dp2.tp2.ep2"}) {
+  for (const char* word : {"dp4.ep2", "dp3.ep3", "dp6.ep6", "dp3.z3", "dp4.ep2.z3", "dp3.pp2.ep3", "dp2.tp2.ep2",
+                           "dp2.rep2.z3.hpz", "dp2.pp2.z3", "dp2.tp2.z3", "dp2.cp2.z3"}) {
     INFO(word);
     CHECK(test::on_thread_mesh(parse_layout(word, 0), [&](Mesh mesh, Memory& memory) -> std::string {
             Generator generator(spoken.options, std::move(mesh), memory);
