@@ -182,8 +182,8 @@ class BenchCommand final : public Command {
     return elements > 0;
   }
 
-  // On rank 0: keeps the record and prints the tables. After a signal the record comes first, because the launcher may kill
-  // the ranks a second later.
+  // On rank 0: prints the tables and keeps the record. After a signal the record comes first, because the launcher may kill
+  // the ranks a second later; else the tables, because the disk may be full.
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const Conditions conditions{asked_.cold(), memory};
@@ -203,8 +203,11 @@ class BenchCommand final : public Command {
     }
     const bool in_suite = !session.run_name.empty();
     const bool keeps = !record_file().empty() && (!results.empty() || in_suite);
-    if (keeps)
-      keep(results, conditions, session, ranks, outcome.others, wrong > 0 ? "failed" : outcome.stopped ? "stopped" : "ok");
+    const auto keep_record = [&] {
+      if (keeps)
+        keep(results, conditions, session, ranks, outcome.others, wrong > 0 ? "failed" : outcome.stopped ? "stopped" : "ok");
+    };
+    if (outcome.stopped) keep_record();
     const bool any_checked = std::ranges::any_of(rows, [](const auto& row) { return !row["wrong"].is_null(); });
     if (!in_suite && format_ == "text" && !rows.empty()) {
       if (outcome.simulated())
@@ -226,6 +229,7 @@ class BenchCommand final : public Command {
       say_limits(rows, static_cast<std::int64_t>(ranks.size()));
     }
     if (!in_suite && !rows.empty()) show(rows);
+    if (!outcome.stopped) keep_record();
     if (!in_suite && keeps) say_record({out_});
     const bool is_wrong = tell_wrong(wrong);
     std::fflush(stdout);
