@@ -424,6 +424,7 @@ class Report(unittest.TestCase):
         self.assertNotIn("relative to the fastest", row)
         self.assertEqual(self.charts(page, "layouts"), [])
         self.assertNotIn("largest difference", page.text)
+        self.assertIn("In this run no rank waits for another.", self.page(self.runs[0]).text)
         self.assertIn("relative to the fastest", self.rows(self.page(*self.runs[:2]), "layouts")[0])
 
     def test_curves_of_training_by_step_tokens_and_time(self):

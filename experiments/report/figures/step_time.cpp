@@ -67,7 +67,9 @@ std::optional<Figure> step_time(const RecordSet& records) {
     }
   const auto less = [](const Step& a, const Step& b) { return std::isnan(a.waits()) || a.waits() < b.waits(); };
   const Step& most = *std::ranges::max_element(steps, less);
-  if (!std::isnan(most.waits()))
+  if (most.waits() < 5e-6)  // 0 % in words
+    figure.finding = fmt::format("{} no rank waits for another.", runs.size() > 1 ? "In all runs" : "In this run");
+  else if (!std::isnan(most.waits()))
     figure.finding =
         fmt::format("{} waits {}: {} of its step for messages and {} for other stages, averaged over its ranks.",
                     most.parts.label, runs.size() > 1 ? "the most" : "for others", quantity(most.messages, Unit::percent, 2),
