@@ -200,8 +200,12 @@ say-run:
 	  '  and then    tables here; the record and a page of figures in runs/latest'
 
 ## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores
-## test-all    run the tests with every combination and more repetitions
+## test-all    run the tests with every combination and more repetitions, and the C++ tests with each sanitizer
 do-test-all: export TEST_ALL := yes
+do-test-all: $(if $(SANITIZE),,thread.sanitized address,undefined.sanitized)
+# Builds of their own, whose steps are counted apart.
+%.sanitized:
+	+@$(if $(always),$(make) SANITIZE=$* steps= tests,:)
 do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
 

@@ -4,8 +4,9 @@
    tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
 
 Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
-programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case crashes
-or hangs, it has failed, its program is ended, and another process runs the remaining cases.
+programs from outside. `make test-all` adds C++ cases with each sanitizer. A test program gets its cases in TEST_CASES and
+reports progress in TEST_JOURNAL. When a case crashes or hangs, it has failed, its program is ended, and another process runs
+the remaining cases.
 
 As many programs run at once as keep all processors busy. A program under mpirun counts once per rank. Programs with the
 most ranks start first. Each group's line ends with its processor seconds, for ranks those of rank 0 times their number: on
@@ -173,7 +174,14 @@ def groups_on_hosts(tests, environment, launch):
         yield Group(name, [tests, "[hosts]"], environment, launcher, hosts * each)
 
 
-def groups(build, launch, sanitizer):
+def all_groups(build, launch, sanitizer):
+    yield from groups(build, launch, sanitizer)
+    if os.environ.get("TEST_ALL") and not sanitizer:
+        for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds their tests_run
+            yield from sanitized_groups(f"{build}/{each.replace(',', '-')}", launch, each)
+
+
+def environment_of(build, launch, sanitizer):
     # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
     # libraries that are unloaded before the leak report could name them, so leaks are checked only in the group without
     # MPI.
@@ -181,7 +189,30 @@ def groups(build, launch, sanitizer):
     environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), TEST_SANITIZER=sanitizer,
                        ASAN_OPTIONS="detect_leaks=0", OMPI_MCA_mpi_yield_when_idle="1")
     if sanitizer:
-        environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
+        environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240",
+                        "TSAN_OPTIONS": f"history_size=4 suppressions={os.path.abspath('tests/thread_sanitizer.supp')}"}
+    return environment
+
+
+def without_launcher(tests, environment, name="one process and threads", cases="~[spmd]~[.]"):
+    return Group(name, [tests, cases], {**environment, "ASAN_OPTIONS": "detect_leaks=1"}, portions=24)
+
+
+def sanitized_groups(build, launch, sanitizer):
+    """The C++ cases that `make test-all` runs with a sanitizer too, with as many repetitions as `make test`. For the thread
+    sanitizer, ranks are threads: it does not see how the MPI library synchronizes."""
+    environment = environment_of(build, launch, sanitizer)
+    environment.pop("TEST_ALL")
+    tests = f"{build}/tests_run"
+    if sanitizer == "thread":
+        yield without_launcher(tests, environment, f"{sanitizer}: threads", "[threads]~[.]")
+    else:
+        yield Group(f"{sanitizer}: 3 ranks", [tests, "[spmd]"], environment, [*launch, "-n", "3"], 3)
+        yield without_launcher(tests, environment, f"{sanitizer}: one process")
+
+
+def groups(build, launch, sanitizer):
+    environment = environment_of(build, launch, sanitizer)
     tests = f"{build}/tests_run"
     emulation = {**environment, "CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
     direct = {**emulation, "CHORALE_CUDA_AWARE": "mpi,ucx", "EMULATED_OPEN": "1"}
@@ -195,8 +226,7 @@ def groups(build, launch, sanitizer):
     if not sanitizer:
         yield from groups_on_hosts(tests, environment, launch)
     yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
-    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},
-                portions=24)
+    yield without_launcher(tests, environment)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, load=Fraction(1, 2),
                     portions=0)  # they often wait, as while MPI starts
@@ -204,7 +234,7 @@ def groups(build, launch, sanitizer):
 
 if __name__ == "__main__":
     runner = Runner()
-    for group in groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
+    for group in all_groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
         runner.add(group)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     interrupted = False

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import run
 
@@ -87,6 +88,25 @@ class Runner(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout.splitlines()[-1], "2 passed, 2 failed")
         self.assertRegex(result.stdout, r"(?s)the slowest cases\n +0.5 s  \S+  \(.*\)\n")
+
+
+class Groups(unittest.TestCase):
+    def names(self, sanitizer="", **environment):
+        with unittest.mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(io.StringIO()):
+            return {group.name: group for group in run.all_groups("build", ["mpirun"], sanitizer)}
+
+    def test_test_all_adds_the_cases_with_sanitizers(self):
+        usual, thorough = self.names(TEST_ALL=""), self.names(TEST_ALL="yes")
+        self.assertFalse([name for name in usual if ":" in name])
+        added = {name: group for name, group in thorough.items() if ":" in name}
+        self.assertEqual({name.split(":")[0] for name in added}, {"thread", "address,undefined"})
+        for name, group in added.items():
+            sanitizer = name.split(":")[0]
+            self.assertEqual(group.program[0], f"build/{sanitizer.replace(',', '-')}/tests_run")
+            self.assertEqual((group.environment["TEST_SANITIZER"], "TEST_ALL" in group.environment), (sanitizer, False))
+        self.assertEqual(set(added), {"thread: threads", "address,undefined: one process",
+                                      "address,undefined: 3 ranks"})
+        self.assertFalse([name for name in self.names("thread", TEST_ALL="yes") if ":" in name])
 
 
 class Alive(unittest.TestCase):
