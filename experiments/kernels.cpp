@@ -157,6 +157,7 @@ class KernelsCommand final : public Command {
       recorder.numbers("kernels", name, {"kernel"}, column(member), units, about);
     };
     recorder.dimension({.name = "kernel", .size = std::ssize(step.rows)}, "kernels");
+    recorder.rows("kernels", std::ssize(step.rows));
     recorder.texts("kernels", "name", "kernel", column(&Row::name));
     recorder.texts("kernels", "shape", "kernel", column(&Row::shape));
     numbers("calls", &Row::calls, "1", "calls in the step");

@@ -141,6 +141,10 @@ std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const
   return recorder;
 }
 
+void keep_reason(RunRecord& run, const std::exception& error) {
+  if (run.recorder) run.recorder->text("/", "failure", error.what());
+}
+
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks) {
   const mpi::Runtime& runtime = *session.runtime;
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);

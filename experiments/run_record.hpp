@@ -1,6 +1,7 @@
 // Shared by all commands that record a run: gathers facts from every rank, and makes the run's folder. The record in this
 // folder begins with the facts of the run, its configuration and its ranks.
 #pragma once
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -40,6 +41,9 @@ struct RunRecord {
   Log log;                             // on every rank, into log/rank-<r>.log
   std::unique_ptr<Recorder> recorder;  // on rank 0
 };
+
+// Notes in the record why the run fails. Reports show it first.
+void keep_reason(RunRecord& run, const std::exception& error);
 
 // Called on rank 0: opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
 // ranks. With `takes_over` it may replace a record that another process began and did not finish.

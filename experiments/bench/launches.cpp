@@ -147,7 +147,8 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
   recorder.number("launches", static_cast<std::int64_t>(ids.size()));
   recorder.text("config", "toml", session.options.toml());
   recorder.text("config", "origins", session.options.origins());
-  recorder.dimension({.name = "launch", .size = static_cast<std::int64_t>(ids.size())}, "launches");
+  recorder.dimension({.name = "launch", .size = std::ssize(ids)}, "launches");
+  recorder.rows("launches", std::ssize(ids));
   recorder.texts("launches", "id", "launch", ids);
   recorder.numbers("launches", "order", {"launch"}, orders, "1", "seed of the order in which its cases were measured");
   recorder.numbers("launches", "time", {"launch"}, seconds, "s", "from the start of the launch to its end");

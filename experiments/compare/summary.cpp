@@ -33,6 +33,7 @@ constexpr char tokens_per_s[] = "tokens_per_s", step_time[] = "step_time", mfu[]
 
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> table{
+      {"warm_up", "1", "first steps that the medians exclude", report::steps_of_warm_up},
       {"tokens_per_s", "s-1", "median of the steps after the warm-up", median_of<tokens_per_s>},
       {"step_time", "s", "median of the steps after the warm-up", median_of<step_time>},
       {"predicted_step_time", "s", "predicted before the run by the machine file", report::predicted_step_time},
@@ -88,7 +89,8 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
   for (const Turn& turn : turns) ranks_.push_back(turn.ranks);
   if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
   if (suite.metric != report::by_settings) recorder.text("config", "metric", suite.metric);
-  recorder.dimension({.name = "run", .size = static_cast<std::int64_t>(turns.size())});
+  recorder.dimension({.name = "run", .size = std::ssize(turns)});
+  recorder.rows("summary", std::ssize(turns));
   const auto each = [&](auto of) {
     std::vector<decltype(of(turns[0]))> all;
     for (const Turn& turn : turns) all.push_back(of(turn));

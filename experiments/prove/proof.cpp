@@ -46,7 +46,8 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
     : recorder_(recorder),
       proofs_(recorder.table<ProofRow>({.group = "proofs", .rows = "row", .live = true})),
       steps_(recorder.table<StepRow>({.group = "prove", .rows = "row"})) {
-  recorder.dimension({.name = "number", .size = static_cast<std::int64_t>(cases.size())});
+  recorder.dimension({.name = "number", .size = std::ssize(cases)});
+  recorder.rows("cases", std::ssize(cases));
   const auto texts = [&](const char* name, auto of) { recorder.texts("cases", name, "number", each(cases, of)); };
   texts("layout", [](const Case& c) { return to_string(c.layout); });
   texts("backend", [](const Case& c) { return to_string(c.backends); });

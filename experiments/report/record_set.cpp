@@ -194,11 +194,13 @@ std::string in_label(const std::string& setting, const std::string& value) {
 
 bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
 
+std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up) {
+  const std::int64_t asked = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
+  return steps > asked ? asked : 0;
+}
+
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
-  const auto steps = static_cast<std::int64_t>(of_steps.size());
-  const std::int64_t left_out = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
-  // A run that ended during its warm-up keeps its steps.
-  if (steps > left_out) of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);
+  of_steps.erase(of_steps.begin(), of_steps.begin() + warm_up_of(std::ssize(of_steps), warm_up));
   std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
   return of_steps;
 }
@@ -260,6 +262,8 @@ Group Run::root() const {
   const std::string path = prefix.empty() ? "/" : prefix;
   return std::ranges::count(source->groups, path) ? Group(source->reader.variables(path), by_rule) : Group();
 }
+
+Group Run::root() const { return {source->reader.variables(prefix.empty() ? "/" : prefix), by_rule}; }
 
 std::int64_t Run::ranks() const {
   const auto found = attributes.find("jobsize");

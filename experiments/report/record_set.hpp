@@ -21,8 +21,9 @@ namespace chorale::report {
 
 // The first steps of a run are its warm-up. They are excluded from speeds, because caches, pages and connections are still
 // cold. --warm-up or else the suite sets the number of these steps. Without both (by_rule), it is a tenth of the steps, at
-// most ten.
+// most ten. A run that ended during its warm-up keeps its steps.
 inline constexpr std::int64_t by_rule = -1;
+std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // the steps excluded of so many
 // Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 

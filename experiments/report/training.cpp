@@ -114,6 +114,11 @@ StepParts step_parts(const std::vector<const Run*>& runs) {
   return parts;
 }
 
+double steps_of_warm_up(const Run& run) {
+  const std::int64_t steps = std::ssize(run.group("train").numbers("step"));
+  return steps == 0 ? absent : static_cast<double>(warm_up_of(steps, run.source->warm_up));
+}
+
 double steady_median(const Run& run, const char* column) {
   const std::vector<double> steps = run.steady(run.group("train").numbers(column));
   return steps.empty() ? absent : summarize(steps).median;

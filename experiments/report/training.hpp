@@ -9,7 +9,8 @@ double held_out_loss(const Run& run);                        // loss of the last
 double loss_floor(const Run& run);                           // entropy of the synthetic language, nats per token
 double largest_peak(const Run& run);                         // the most bytes that any rank held at once
 const Run& fullest_of(const std::vector<const Run*>& runs);  // of repetitions, the one with the largest peak
-double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations
+double bytes_per_step(const Run& run);    // bytes that all ranks send in a training step, without evaluations
+double steps_of_warm_up(const Run& run);  // the steps that speeds exclude; absent without steps
 double steady_median(const Run& run, const char* column);  // of a column of /train, after the warm-up; absent without steps
 double attention_imbalance(const Run& run);                // of processor time, along cp: the most of any rank over the mean
 double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps

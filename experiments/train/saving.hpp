@@ -22,7 +22,7 @@ struct SaveRow {
   double exposed = 0, hidden = 0;
   static auto columns() {
     return std::tuple{column("step", &SaveRow::step, "1", "training step whose state was saved"),
-                      column("bytes", &SaveRow::bytes, "byte", "bytes of the files of all ranks"),
+                      column("bytes", &SaveRow::bytes, "byte", "bytes of the files of all ranks and of the manifest"),
                       column("exposed", &SaveRow::exposed, "s", "time that training waited for the save, on rank 0"),
                       column("hidden", &SaveRow::hidden, "s", "time in which it was written while training went on")};
   }

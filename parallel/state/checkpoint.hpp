@@ -52,7 +52,7 @@ struct Peers {
 
 struct SavedSet {
   int file_systems = 1;    // how many hold files of the set: 1 if all ranks see the same folder (checkpoint_hosts.hpp)
-  std::int64_t bytes = 0;  // of the files of all ranks
+  std::int64_t bytes = 0;  // of the files of all ranks, and of the manifest
 };
 
 // Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor

@@ -62,14 +62,15 @@ std::string write_share(const PartialSet& set, const Peers& peers, const std::ve
 std::int64_t seal(const PartialSet& set, const Metadata& metadata, const std::vector<std::string>& shares) {
   Manifest manifest{metadata, {}, {}};
   for (const std::string& share : shares) add_share(manifest, share);
+  const std::string text = manifest_text(manifest);
   set.together([&] {
     if (!set.is_maker()) return "";
-    write_durably(set.path() / "manifest.json", manifest_text(manifest));
+    write_durably(set.path() / "manifest.json", text);
     sync_folder(set.path());
     name_set(set.folder(), set.path(), metadata.step);
     return "";
   });
-  std::int64_t bytes = 0;
+  auto bytes = static_cast<std::int64_t>(text.size());
   for (const StoredFile& file : manifest.files) bytes += file.bytes;
   return bytes;
 }

@@ -92,6 +92,10 @@ h5::Group Recorder::group_named(const std::string& path) {
                                        : h5::make_group(file_.get(), path);
 }
 
+void Recorder::rows(const std::string& group, std::int64_t count) {
+  h5::set_attribute(group_named(group).get(), "committed_rows", count);
+}
+
 void Recorder::text(const std::string& group, const std::string& name, const std::string& value) {
   h5::write_text(group_named(group).get(), name, value);
 }

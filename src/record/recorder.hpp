@@ -43,6 +43,7 @@ class Recorder {
 
   void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
   void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share dimensions of the root
+  void rows(const std::string& group, std::int64_t count);  // of a table whose rows are known: sets committed_rows
   void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
   // One text per index of a dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
