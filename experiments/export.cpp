@@ -41,12 +41,12 @@ class Export final : public Command {
     const std::string tokenizer = tokenizer_.empty() ? tokenizer_beside(load_) : tokenizer_;
     export_folder(out_, model.shape, model.tensors, dtype_named(dtype_));
     if (!tokenizer.empty()) keep_tokenizer(tokenizer, out_, model.shape.sequence);
-    log.info("{}: a {} model of {:.2f} million parameters in {}", out_, model_type_of(model.shape),
-             static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
+    log.result("{}: a {} model of {:.2f} million parameters in {}", out_, model_type_of(model.shape),
+               static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
     if (tokenizer.empty())
-      log.info("without a tokenizer: the run kept none, and --tokenizer is not given");
+      log.result("without a tokenizer: the run kept none, and --tokenizer is not given");
     else
-      log.info("with the tokenizer of {}", tokenizer);
+      log.result("with the tokenizer of {}", tokenizer);
     return 0;
   }
 

@@ -12,6 +12,7 @@
 #include "experiments/kept_tokenizer.hpp"
 #include "experiments/machine_named.hpp"
 #include "experiments/machine_watch.hpp"
+#include "experiments/report/record_set.hpp"
 #include "experiments/same_hosts.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/announcement.hpp"
@@ -163,9 +164,9 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
-    if (run.recorder && device_.memory()) run.log.info("on {}", team.about_device());
-    if (run.recorder && !why_order.empty()) run.log.info("{}", why_order);
-    if (run.recorder && !why_prefetch.empty()) run.log.info("{}", why_prefetch);
+    if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
+    if (run.recorder && !why_order.empty()) run.log.result("{}", why_order);
+    if (run.recorder && !why_prefetch.empty()) run.log.result("{}", why_prefetch);
     if (const Option& backend = *session.options.find("backend");
         run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
       run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);
@@ -175,7 +176,7 @@ class Train final : public Command {
     MachineWatch watch(session);
     watch.warn(run.log);
     peak_.find(session, ranks, training.options(), device_);
-    if (run.recorder) run.log.info("matrix products reach {}", train::note_peak(run, peak_));
+    if (run.recorder) run.log.result("matrix products reach {}", train::note_peak(run, peak_));
     if (run.recorder && !peak_.file_trouble().empty())
       run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
     if (run.recorder) train::record_forecast(run, team.plans(training.options()));
@@ -196,14 +197,13 @@ class Train final : public Command {
     }
     if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
     train::report_attention_balance(run, training);
-    if (const std::string free = records ? records->most_fragmented() : ""; !free.empty())
-      run.log.info("free memory after the last step, where it is most fragmented: {}", free);
     const bool as_planned = accounting.settle(run, training);
     const std::vector<OtherWork> others = watch.finish(run.log);
     if (run.recorder) {
       write_other_work(*run.recorder, others);
+      run.recorder->number("warm_up", report::warm_up_of(records->steps()));
       run.recorder->finish(as_planned ? status : "failed");
-      run.log.info("recorded in {}", run.recorder->file().string());
+      run.log.result("recorded in {}", run.recorder->file().string());
     }
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
   }

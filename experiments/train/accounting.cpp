@@ -87,12 +87,13 @@ std::vector<std::string> troubles_in(const Gathered& ranks) {
   return troubles;
 }
 
-void print_troubles(const char* what, const std::vector<std::string>& troubles, const Mesh& mesh) {
+void report_troubles(RunRecord& run, const char* what, const std::vector<std::string>& troubles, const Mesh& mesh) {
   const int ranks = mesh.world().size();
   const Error error(
       Exit::check, what, fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks),
       "report this bug: the plan runs the same code on phantom tensors (parallel/plan.hpp), so both must agree");
   fmt::print(stderr, "{}", describe(error, 0, ranks));
+  keep_reason(run, error);
 }
 
 // The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal; with
@@ -114,16 +115,16 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
     run.recorder->numbers("memory", names[i], {"rank", "category"}, ranks.column(i * categories, categories), "byte",
                           "bytes of tensors between memory and the slow tier, from the first step on");
   run.recorder->text("memory", "tier", tier);
-  run.log.info("offload to {}: read {}, wrote {} on rank 0{}", tier, human_bytes(made.all_read()),
-               human_bytes(made.all_written()),
-               left_out           ? ""
-               : troubles.empty() ? ", as planned"
-                                  : ", NOT as planned");
+  run.log.result("offload to {}: read {}, wrote {} on rank 0{}", tier, human_bytes(made.all_read()),
+                 human_bytes(made.all_written()),
+                 left_out           ? ""
+                 : troubles.empty() ? ", as planned"
+                                    : ", NOT as planned");
   if (const auto* const file = dynamic_cast<const FileTier*>(training.tier()))
-    run.log.info("with initial values and checkpoints, the file read {} and wrote {}", human_bytes(file->read_bytes()),
-                 human_bytes(file->written_bytes()));
+    run.log.result("with initial values and checkpoints, the file read {} and wrote {}", human_bytes(file->read_bytes()),
+                   human_bytes(file->written_bytes()));
   if (!troubles.empty())
-    print_troubles("the bytes between memory and the slow tier differ from the plan", troubles, training.mesh());
+    report_troubles(run, "the bytes between memory and the slow tier differ from the plan", troubles, training.mesh());
   return troubles.empty();
 }
 
@@ -140,8 +141,8 @@ void record_contiguous(RunRecord& run, const Training& training) {
   keep("contiguous_live", 1, "byte", "the most bytes of it that were used at once in the first step");
   keep("contiguous_served", 2, "1", "requests of later steps that got the place planned for them");
   keep("contiguous_unplanned", 3, "1", "requests of later steps that were served elsewhere, because they differed");
-  run.log.info("contiguous memory on rank 0: {}, of which {} are used at once; {} requests as planned, {} not",
-               human_bytes(mine.bytes), human_bytes(mine.least), mine.served, mine.unplanned);
+  run.log.result("contiguous memory on rank 0: {}, of which {} are used at once; {} requests as planned, {} not",
+                 human_bytes(mine.bytes), human_bytes(mine.least), mine.served, mine.unplanned);
 }
 
 // "3.1 MiB on rank 0: dp 2.0 MiB, tp 1.1 MiB, world 240 B"
@@ -201,8 +202,8 @@ void Accounting::settle_memory(RunRecord& run, const Training& training) const {
   run.recorder->numbers("memory", "resident_peak", {"rank"}, ranks.column(1), "byte",
                         "peak resident memory of the process at the end of the run");
   if (training.tier())
-    run.log.info("resident memory of rank 0: {} before the model, peak {}; the plan's peak is {}",
-                 human_bytes(resident_before_), human_bytes(peak), human_bytes(plan_.step.peak_bytes));
+    run.log.result("resident memory of rank 0: {} before the model, peak {}; the plan's peak is {}",
+                   human_bytes(resident_before_), human_bytes(peak), human_bytes(plan_.step.peak_bytes));
 }
 
 bool Accounting::settle(RunRecord& run, Training& training) const {
@@ -216,11 +217,11 @@ bool Accounting::settle(RunRecord& run, Training& training) const {
   if (!run.recorder) return troubles.empty() && tier_as_planned;
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
-    print_troubles("the bytes or calls of this run differ from the plan", troubles, mesh);
+    report_troubles(run, "the bytes or calls of this run differ from the plan", troubles, mesh);
   else if (!left_out_.empty())
-    run.log.info("bytes sent: not compared with the plan, because {}", left_out_);
+    run.log.result("bytes sent: not compared with the plan, because {}", left_out_);
   else if (ranks.texts.size() > 1)
-    run.log.info("bytes sent: as planned, {}", in_words(mesh));
+    run.log.result("bytes sent: as planned, {}", in_words(mesh));
   return troubles.empty() && tier_as_planned;
 }
 

@@ -17,7 +17,7 @@ void announce(RunRecord& run, const Team& team, Training& training, const Datase
   run.recorder->number("train_iters", steps);
   const TrainingOptions& o = training.options();
   const ModelShape& s = o.shape;
-  run.log.info(
+  run.log.result(
       "{}: {:.2f} million parameters{} ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
       "rank, data: {}",
       to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, words_for_active(s), s.layers, s.width,
@@ -26,14 +26,14 @@ void announce(RunRecord& run, const Team& team, Training& training, const Datase
   const std::int64_t layers = blocks_of_parts(s, training.schedule().parts()).front(), shards = layout.shards();
   const double published =
       static_cast<double>(layers) * published_activation_bytes(s, o.micro_batch, shards, layout.sequence);
-  run.log.info(
+  run.log.result(
       "activations of a micro-batch in {} of {} layers{}: {} (published formula, 16 bit, attention scores stored: {})",
       layers, s.layers, shards > 1 ? fmt::format(", on one of {} tensor ranks", shards) : "",
       human_bytes(training.declared_activation_bytes()), human_bytes(static_cast<std::int64_t>(published)));
   if (data.floor() <= 0) return;
   run.recorder->numbers("/", "loss_floor", {}, std::vector{data.floor()}, "1",
                         "the loss cannot fall below it, nats per token");
-  run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
+  run.log.result("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
 }
 
 }  // namespace chorale::train

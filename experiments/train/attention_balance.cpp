@@ -19,7 +19,7 @@ void report_attention_balance(RunRecord& run, const Training& training) {
                         "pairs of a query and a key that it sees, per head");
   run.recorder->numbers("ranks", "attention_seconds", {"rank"}, seconds, "s",
                         "processor time of the first thread in attention");
-  run.log.info(
+  run.log.result(
       "attention, {} by {}: the busiest of {} context ranks has {:.3f} times the mean work, and took {:.3f} times the mean "
       "time",
       training.cut().row().name, training.options().context.scheme, layout.context_ranks(), imbalance(places, pairs),

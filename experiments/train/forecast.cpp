@@ -20,7 +20,7 @@ std::string in_words(const StepTime& time) {
 void record_forecast(RunRecord& run, const PlanRequest& request) {
   const StepForecast forecast = forecast_step(request);
   if (!forecast) return run.log.debug("the time of a step is not predicted: {}", forecast.why_not);
-  run.log.info("predicted by the machine file: {}", in_words(forecast.time));
+  run.log.result("predicted by the machine file: {}", in_words(forecast.time));
   run.recorder->numbers("forecast", "step_time", {"rank"},
                         std::vector<double>(forecast.time.computes.size(), forecast.time.seconds), "s",
                         "predicted time of a step");

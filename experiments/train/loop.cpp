@@ -19,7 +19,8 @@ std::string words_for_drops(const Training& training) {
 }
 
 Progress::Screen screen_for(const Loop::Parts& parts) {
-  return parts.run.recorder && parts.session.run_name.empty() ? Progress::screen_of(stderr) : Progress::Screen{};
+  return parts.run.recorder && parts.session.run_name.empty() ? Progress::screen_at(parts.session.log_level)
+                                                          : Progress::Screen{};
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ void LoopOptions::declare(Options& o) {
   saving.declare(o);
   o.add("eval-interval", eval_interval, "steps between evaluations; 0: only at the end").range(0, 1e9);
   o.add("eval-samples", eval_samples, "held-out samples per evaluation").range(1, 1e7);
-  o.add("log-interval", log_interval, "steps between log lines, if there is no terminal").range(1, 1e9);
+  o.add("log-interval", log_interval, "steps between printed lines").range(1, 1e9);
   on_nan.declare(o);
   o.add("replica-interval", replica_interval,
         "steps between comparisons of the copies of weights and moments on different ranks; 0: never")
@@ -50,7 +51,7 @@ Loop::Loop(const Parts& parts, LoopOptions& options, std::int64_t last_step)
       progress_("train", last_step, parts.session.clock, screen_),
       began_(parts.session.clock.seconds()) {}
 
-std::string Loop::run() {
+std::string Loop::run() try {
   Training& training = parts_.training;
   Saving& saving = options_.saving;
   while (training.steps() < last_step_) {
@@ -73,6 +74,9 @@ std::string Loop::run() {
   if (!evaluate()) return "ok";
   if (parts_.records) parts_.run.log.warn("stopped by a signal after step {}, during its evaluation", last_step_);
   return "stopped";
+} catch (const std::exception& error) {
+  keep_reason(parts_.run, error);
+  throw;
 }
 
 // nullopt: the step failed, and training went back to a checkpoint.
@@ -134,11 +138,10 @@ void Loop::say(const StepResult& result, const std::string& speed) {
                                   : std::isnan(result.loss) ? "  skipped: NaN or Inf"
                                                             : "  skipped: the loss scale was too high";
   const std::string note = fmt::format("loss {:.4f}  {}{}", result.loss, speed, why_skipped);
-  if (screen_.terminal)
-    progress_.update(result.step, note);
-  else if (result.step % options_.log_interval == 0 || result.step == last_step_)
-    parts_.run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, last_step_, note, result.gradient_norm,
-                        result.rate);
+  if (screen_.terminal) progress_.update(result.step, note);
+  if (result.step % options_.log_interval == 0 || result.step == last_step_)
+    parts_.run.log.result("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, last_step_, note, result.gradient_norm,
+                          result.rate);
 }
 
 // Returns true, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
@@ -156,8 +159,8 @@ bool Loop::evaluate() {
   parts_.accounting.evaluated();
   if (!parts_.records) return false;
   parts_.records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
-  parts_.run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
-                      floor > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / floor - 1)) : "");
+  parts_.run.log.result("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
+                        floor > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / floor - 1)) : "");
   return false;
 }
 

@@ -1,12 +1,7 @@
 #include "experiments/train/records.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <optional>
-
-#include "src/base/text.hpp"
 
 namespace chorale::train {
 namespace {
@@ -102,9 +97,9 @@ void Records::step(const StepResult& r, const ChoiceCounts& counts, double time,
                                     .peak_bytes = most,
                                     .skipped = r.skipped,
                                     .dropped_share = drops_ ? counts.dropped_share() : NAN});
+  ++steps_;
   recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
-  newest_ = std::move(memory);
   if (recorder_.due(r.step)) recorder_.flush();
 }
 
@@ -125,18 +120,6 @@ void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_las
 
 void Records::evaluation(std::int64_t step, double loss, std::int64_t tokens) {
   recorder_.append(eval_, EvalRow{step, loss, std::exp(loss), tokens});
-}
-
-std::string Records::most_fragmented() const {
-  const auto part = [&](std::size_t rank) {
-    return static_cast<double>(newest_.largest_free[rank]) / static_cast<double>(newest_.free[rank]);
-  };
-  std::optional<std::size_t> worst;
-  for (std::size_t rank = 0; rank < newest_.free.size(); ++rank)
-    if (newest_.free[rank] > 0 && (!worst || part(rank) < part(*worst))) worst = rank;
-  if (!worst) return "";
-  return fmt::format("{} in blocks of at most {} ({:.2f} of it), on rank {}", human_bytes(newest_.free[*worst]),
-                     human_bytes(newest_.largest_free[*worst]), part(*worst), *worst);
 }
 
 }  // namespace chorale::train

@@ -113,19 +113,16 @@ class Records {
   void step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double mfu,
             const std::vector<RankShare>& shares);
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // of a model with experts, after step()
+  std::int64_t steps() const { return steps_; }                               // rows of /train
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
-  // The rank whose free memory is most fragmented after the newest step: "8.1 MiB in blocks of at most 2 MiB, on rank 3".
-  // "" if no rank keeps free blocks.
-  std::string most_fragmented() const;
 
  private:
   Recorder& recorder_;
   Table &train_, &eval_, &phases_, &memory_;
   Table* experts_ = nullptr;
   bool drops_;
-  MemoryRow newest_;  // of /memory
-  ExpertsRow row_;    // of the steps since the last row of /experts
-  std::int64_t interval_;
+  ExpertsRow row_;  // of the steps since the last row of /experts
+  std::int64_t interval_, steps_ = 0;
 };
 
 }  // namespace chorale::train

@@ -109,8 +109,8 @@ void Saving::saved(Session& session, RunRecord& run, const SavedSet& set, const 
   SaveRow row = times;
   row.bytes = set.bytes;
   run.recorder->append(*table_, row);
-  run.log.info("saved {}: {}, training waited {}{}", path, human_bytes(set.bytes), human_seconds(row.exposed),
-               row.hidden > 0 ? fmt::format(", {} more were hidden", human_seconds(row.hidden)) : "");
+  run.log.result("saved {}: {}, training waited {}{}", path, human_bytes(set.bytes), human_seconds(row.exposed),
+                 row.hidden > 0 ? fmt::format(", {} more were hidden", human_seconds(row.hidden)) : "");
   if (set.file_systems > 1 && !std::exchange(said_not_shared_, true))
     run.log.warn(
         "the hosts do not share {}: checkpoints lie in parts on {} file systems, and can be loaded once every host "

@@ -183,9 +183,9 @@ void SimulatedRun::record(Session& session, const std::string& run_dir) const {
   write_spending(recorder, simulated);
   write_memory(recorder, stages_);
   if (request_.layout.stages() > 1) write_pipeline(recorder, simulated.timeline, request_.layout);
-  run.log.info("simulated: {}, {} ranks: {}", to_string(request_.layout), request_.layout.ranks(), simulated.words);
+  run.log.result("simulated: {}, {} ranks: {}", to_string(request_.layout), request_.layout.ranks(), simulated.words);
   recorder.finish("ok");
-  run.log.info("recorded in {}", recorder.file().string());
+  run.log.result("recorded in {}", recorder.file().string());
 }
 
 void refuse_simulated(const std::string& name, int ranks) {

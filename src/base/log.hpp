@@ -1,11 +1,13 @@
-// The log of one rank. Rank 0 logs to the console (to stderr, because stdout is for data).
-// With a log folder, every rank also writes rank-<r>.log there, with all levels down to `debug`.
+// The log of one rank. Rank 0 also shows its log on the console. With a log folder, every rank writes rank-<r>.log there,
+// with all levels down to `debug`.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});
-//   log.info("step {} loss {:.4f}", step, loss);
+//   log.result("step {} loss {:.4f}", step, loss);         stdout: what the program was started for; `train > file` keeps it
+//   log.info("network interfaces: {}", words);             stderr: everything else
 #pragma once
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -32,24 +34,31 @@ class Log {
 
   template <class... Args>
   void debug(fmt::format_string<Args...> text, Args&&... args) {
-    write(0, fmt::format(text, std::forward<Args>(args)...));
+    write(Level::debug, stderr, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void info(fmt::format_string<Args...> text, Args&&... args) {
-    write(1, fmt::format(text, std::forward<Args>(args)...));
+    write(Level::info, stderr, fmt::format(text, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void result(fmt::format_string<Args...> text, Args&&... args) {  // of level info
+    write(Level::info, stdout, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void warn(fmt::format_string<Args...> text, Args&&... args) {
-    write(2, fmt::format(text, std::forward<Args>(args)...));
+    write(Level::warn, stderr, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void error(fmt::format_string<Args...> text, Args&&... args) {
-    write(3, fmt::format(text, std::forward<Args>(args)...));
+    write(Level::error, stderr, fmt::format(text, std::forward<Args>(args)...));
   }
 
  private:
-  void write(int level, const std::string& text);  // level: an index into levels()
-  std::unique_ptr<spdlog::logger> logger_;
+  enum class Level { debug, info, warn, error, off };  // in the order of levels()
+  void write(Level level, std::FILE* console, const std::string& text);
+
+  Level console_from_;  // the console shows this level and those above it
+  std::unique_ptr<spdlog::logger> file_;
 };
 
 }  // namespace chorale

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "src/base/text.hpp"
 
@@ -14,7 +15,14 @@ namespace {
 
 constexpr double interval_on_terminal = 0.1, interval = 5, first_after = 2;  // seconds
 
+std::FILE* drawn_on = nullptr;  // the terminal on which an unfinished line stands; a program draws one at a time
+
 }  // namespace
+
+void Progress::make_way() {
+  std::FILE* const terminal = std::exchange(drawn_on, nullptr);
+  if (terminal) std::fputs("\r\x1b[K", terminal), std::fflush(terminal);
+}
 
 Progress::Screen Progress::screen_of(std::FILE* stream) {
   winsize size{};
@@ -35,10 +43,6 @@ Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen sc
       screen_(screen),
       started_(clock.seconds()),
       shown_(started_ - (screen.terminal ? interval_on_terminal : interval - first_after)) {}
-
-Progress::~Progress() {
-  if (on_screen_) std::fputs("\r\x1b[K", screen_.stream), std::fflush(screen_.stream);
-}
 
 std::string Progress::line(std::int64_t done, const std::string& note) const {
   const double elapsed = clock_.seconds() - started_;
@@ -70,7 +74,7 @@ void Progress::show(std::string text, bool keep) {
   if (!screen_.stream) return;
   if (screen_.terminal) {
     text = "\r" + first_columns(text, screen_.columns - 1) + "\x1b[K";
-    on_screen_ = !keep;
+    drawn_on = keep ? nullptr : screen_.stream;
     if (keep) text += "\n";
   } else {
     text += "\n";

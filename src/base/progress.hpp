@@ -3,6 +3,8 @@
 // five seconds. finish() always prints its line.
 //
 //   prove  312/1000  31 %  12.4 s, 27.4 s to go at this pace  ring, 7 ranks
+//
+// It shares the terminal with the log: Log clears the line before it writes, and the next update draws it again.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -22,9 +24,10 @@ class Progress {
   };
   static Screen screen_of(std::FILE* stream);
   static Screen screen_at(std::string_view log_level);  // stderr; nothing above the level info
+  static void make_way();                               // clears the line that is on a terminal, if there is one
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
-  ~Progress();  // clears a line that finish() has not completed
+  ~Progress() { make_way(); }  // clears a line that finish() has not completed
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -45,7 +48,6 @@ class Progress {
   Screen screen_;
   double started_;
   double shown_, guessed_ = 0;
-  bool on_screen_ = false;
 };
 
 }  // namespace chorale

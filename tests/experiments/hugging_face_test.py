@@ -130,7 +130,7 @@ class HuggingFace(unittest.TestCase):
             run = self.train("--preset", "tiny-moe", "--num-layers", "2", "--moe-shared-expert-intermediate-size", "0",
                              *words, "--train-iters", "1")
             model = f"{self.folder}/{name}"
-            self.assertIn(says, self.done("export", "--load", run, "--out", model).stderr)
+            self.assertIn(says, self.done("export", "--load", run, "--out", model).stdout)
             self.check_layouts(model, ((4, "dp2.tp2.ep2"), (2, "dp2.ep2.z3"), (4, "pp2.dp2.ep2.z1")))
             begun = self.train("--load-hf", model, "--train-iters", "1")
             config = self.config_of(begun)
@@ -176,7 +176,7 @@ class HuggingFace(unittest.TestCase):
         again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
         model = f"{self.folder}/model"
         self.assertIn("with the tokenizer of",
-                      self.done("export", "--load", f"{again}/checkpoints/step-2", "--out", model).stderr)
+                      self.done("export", "--load", f"{again}/checkpoints/step-2", "--out", model).stdout)
         with open(f"{model}/tokenizer.json") as kept, open(vocabulary) as made:
             self.assertEqual(kept.read(), made.read())
         with open(f"{model}/tokenizer_config.json") as file:
@@ -208,7 +208,7 @@ class HuggingFace(unittest.TestCase):
         self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none",
                      says=["no such tokenizer"])
         self.assertFalse(os.path.exists(f"{self.folder}/m"))
-        self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stderr)
+        self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stdout)
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
         self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need no tokenizer

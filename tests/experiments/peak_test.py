@@ -26,9 +26,9 @@ class Peak(unittest.TestCase):
         result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
         self.assertEqual(result.returncode, 0, result.stderr)
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
-            return result.stderr, {"flops": int(file.attrs["peak_flops"]), "text": file["peak"].asstr()[()],
-                                   "mfu": file["train/mfu"][:],
-                                   **{name: file[f"ranks/{name}"][:] for name in ("load", "others", "stolen")}}
+            facts = {"flops": int(file.attrs["peak_flops"]), "text": file["peak"].asstr()[()], "mfu": file["train/mfu"][:],
+                     **{name: file[f"ranks/{name}"][:] for name in ("load", "others", "stolen")}}
+        return result.stdout + result.stderr, facts
 
     def file(self):
         """The path of the machine file, its text, and its peaks in flops per second."""

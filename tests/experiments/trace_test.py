@@ -179,7 +179,7 @@ class Trace(unittest.TestCase):
             self.assertLess(max(origins) - min(origins), 0.01, "µs: both must use the same clock")
 
     def test_it_says_where_it_is_and_that_nothing_is_missing(self):
-        self.assertRegex(self.result.stderr, r"traced \d+ passes, \d+ layers and kernels, and \d+ calls to "
+        self.assertRegex(self.result.stdout, r"traced \d+ passes, \d+ layers and kernels, and \d+ calls to "
                                              r"\S+/trace.json: open it in ui.perfetto.dev")
         self.assertEqual(self.trace["otherData"]["left_out"], {})
 

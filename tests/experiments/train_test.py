@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, finish, launch, ranks, spawn, start, without_mpi
+from programs import chorale, finish, launch, ranks, rest_of, spawn, start, without_mpi
 
 tiny = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8"]
 
@@ -40,6 +41,30 @@ class Train(unittest.TestCase):
         self.assertEqual(len(errors), 1, result.stderr)
         for part in says:
             self.assertIn(part, result.stderr)
+
+    def test_results_go_to_stdout_and_warnings_to_stderr(self):
+        words = [chorale, "train", *tiny, "--train-iters", "20", "--no-save", "--run-dir", self.folder]
+        result = start(words)
+        for said in ("dp1: 0.94 million parameters", "\nstep 10/20  loss ", "\nstep 20/20  loss ",
+                     "\nstep 20: held-out loss ", "\nrecorded in "):
+            self.assertIn(said, result.stdout)
+        self.assertNotIn("fragmented", result.stdout)
+        self.assertEqual([line for line in result.stderr.splitlines() if not line.startswith("warning: ")], [])
+        quiet = start([*words, "--log-level", "error"])
+        self.assertEqual((quiet.returncode, quiet.stdout, quiet.stderr), (0, "", ""))
+
+    def test_on_a_terminal_the_progress_line_makes_way_for_the_results(self):
+        mine, theirs = pty.openpty()
+        process = spawn([chorale, "train", *tiny, "--train-iters", "20", "--no-save", "--run-dir", self.folder],
+                        stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        seen = rest_of(mine).decode()
+        finish(process)
+        self.assertEqual(process.returncode, 0, seen)
+        self.assertIn("\rtrain  1/20 ", seen)
+        left = [line.rsplit("\x1b[K", 1)[-1] for line in seen.replace("\r\n", "\n").split("\n")]  # what the terminal shows
+        for said in ("step 10/20  loss ", "step 20/20  loss ", "step 20: held-out loss "):
+            self.assertEqual(sum(line.startswith(said) for line in left), 1, seen)
 
     def test_a_run_is_recorded_step_by_step(self):
         run = train(self.folder, "--train-iters", "12", "--eval-interval", "5", "--lr", "3e-3")
@@ -80,10 +105,12 @@ class Train(unittest.TestCase):
         for step in (6, 9):  # two sets are kept
             self.assertEqual(weights(run, step), weights(plain, step))
         with h5py.File(f"{plain}/run.h5") as saved, h5py.File(f"{run}/run.h5") as hidden:
-            for file in saved, hidden:
+            for file, files in (saved, f"{plain}/checkpoints/step-9"), (hidden, f"{run}/checkpoints/step-9"):
                 self.assertEqual(list(file["saves/step"]), [3, 6, 9])
                 self.assertTrue((file["saves/exposed"][:] > 0).all())
                 self.assertGreater(file["saves/bytes"][0], 3 * 4 * 943296)
+                sizes = [os.path.getsize(f"{files}/{name}") for name in os.listdir(files)]
+                self.assertEqual(file["saves/bytes"][2], sum(sizes))  # with the manifest
             self.assertEqual(list(saved["saves/hidden"]), [0, 0, 0])
             self.assertTrue((hidden["saves/hidden"][:2] >= 0).all())
             self.assertEqual(hidden["saves/hidden"][2], 0)  # nothing hides the last one
@@ -235,10 +262,10 @@ class Train(unittest.TestCase):
                 result = self.with_mount(mount)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn("/there is on tmpfs, which is memory too: nothing is gained", result.stderr)
-                self.assertRegex(result.stderr,
+                self.assertRegex(result.stdout,
                                  r"offload to a file in .*there, by .*: read .*, wrote .* on rank 0, as planned\n.*with "
                                  r"initial values and checkpoints, the file read .* and wrote ")
-                self.assertIn(", buffered: read" if "ramfs" in mount else "buffered: read", result.stderr)
+                self.assertIn(", buffered: read" if "ramfs" in mount else "buffered: read", result.stdout)
 
     # ext4 without extents has O_DIRECT, but cannot reserve space.
     def test_a_file_system_that_cannot_reserve_space_holds_offloaded_tensors(self):
@@ -247,17 +274,17 @@ class Train(unittest.TestCase):
         if "mkfs.ext4: " in result.stderr or "mount: " in result.stderr:
             self.skipTest("no loop devices here, or no mkfs.ext4")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("on rank 0, as planned", result.stderr)
+        self.assertIn("on rank 0, as planned", result.stdout)
 
     def test_a_run_told_to_stop_saves_and_can_go_on(self):
         process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval",
                          "1"],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for line in process.stderr:
+        for line in process.stdout:
             if re.search(r"step 3/", line):
                 break
         process.send_signal(signal.SIGTERM)
-        _, rest = finish(process)
+        rest = "".join(finish(process))
         self.assertEqual(process.returncode, 0, rest)
         saved = int(re.search(r"saved .*step-(\d+)", rest).group(1))
         self.assertGreaterEqual(saved, 3)
@@ -271,7 +298,7 @@ class Train(unittest.TestCase):
             result = start([chorale, "train", "--load", f"{self.folder}/latest", "--train-iters", str(steps),
                             "--threads", "1", "--eval-samples", "4", *words, "--run-dir", self.folder])
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn(f", {batch} sequences of ", result.stderr)
+            self.assertIn(f", {batch} sequences of ", result.stdout)
 
     def test_a_finished_run_is_not_resumed_and_stays_the_newest(self):
         run = train(self.folder, "--train-iters", "3")
@@ -415,7 +442,7 @@ class Train(unittest.TestCase):
                            "--global-batch-size", "2", "--context-cut", cut, "--no-save", "--run-dir", self.folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(f"attention, {cut} by gather: the busiest of 2 context ranks has {most:.3f} times the mean work",
-                          result.stderr)
+                          result.stdout)
             with h5py.File(f"{self.folder}/latest/run.h5") as file:
                 pairs, seconds = file["ranks/attention_pairs"][:], file["ranks/attention_seconds"][:]
             self.assertAlmostEqual(max(pairs) / (sum(pairs) / 2), most)
@@ -428,7 +455,7 @@ class Train(unittest.TestCase):
         for cut in ("zigzag", "balanced"):
             result = ranks(2, *words, "--context-cut", cut)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("bytes sent: as planned, ", result.stderr)
+            self.assertIn("bytes sent: as planned, ", result.stdout)
             with h5py.File(f"{self.folder}/latest/run.h5") as file:
                 pairs = file["ranks/attention_pairs"][:]
             works.append(max(pairs) / (sum(pairs) / 2))
@@ -447,7 +474,7 @@ class Train(unittest.TestCase):
                  "--run-dir", self.folder]
         result = ranks(2, *words, "--context-cut", "contiguous")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("attention, contiguous by gather", ranks(2, *words).stderr)  # the default takes the cut that fits
+        self.assertIn("attention, contiguous by gather", ranks(2, *words).stdout)  # the default takes the cut that fits
         result = ranks(2, *words, "--context-cut", "zigzag")
         self.assertEqual(result.returncode, 2)
         self.assertIn("seq-length 3 is 3 blocks of 1; context 2 needs 4 with --context-cut zigzag", result.stderr)
@@ -456,7 +483,7 @@ class Train(unittest.TestCase):
         result = ranks(4, chorale, "train", *tiny, "--train-iters", "5", "--eval-interval", "2", "--micro-batch-size", "2",
                        "--layout", "dp2.tp2.z1.sp", "--run-dir", self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("bytes sent: as planned, ", result.stderr)
+        self.assertIn("bytes sent: as planned, ", result.stdout)
         run = f"{self.folder}/latest/run.h5"
         with xarray.open_dataset(run, group="traffic") as traffic:
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
@@ -477,7 +504,7 @@ class Train(unittest.TestCase):
         for words in ([], ["--load", f"{self.folder}/latest"]):
             result = ranks(2, chorale, *common, "--train-iters", "22" if words else "20", *words)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("bytes sent: as planned, ", result.stderr)
+            self.assertIn("bytes sent: as planned, ", result.stdout)
         skipped = [int(h5py.File(f"{self.folder}/{run}/run.h5")["train/skipped"][:].sum())
                    for run in sorted(os.listdir(self.folder))[:-1]]
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
@@ -486,12 +513,12 @@ class Train(unittest.TestCase):
         """Trains on two ranks, and stops rank 1 by a signal after a line with these words. Returns what was said then."""
         process = spawn([*launch, "-n", "2", chorale, "train", *tiny, *words, "--run-dir", self.folder,
                          "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for line in process.stderr:
+        for line in process.stdout:
             if line_before in line:
                 break
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
             os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
-        _, rest = finish(process)
+        rest = "".join(finish(process))
         self.assertEqual(process.returncode, 0, rest)
         return rest
 
@@ -519,7 +546,7 @@ class Train(unittest.TestCase):
                            "1", "--layout", layout, "--no-save", "--run-dir", self.folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             line = rf"activations of a micro-batch in {where}: .* \(published formula, .*: (\d\.\d) MiB\)"
-            mebibytes[layout] = float(re.search(line, result.stderr).group(1))
+            mebibytes[layout] = float(re.search(line, result.stdout).group(1))
         whole = mebibytes["dp1"]
         self.assertAlmostEqual(mebibytes["dp1.pp2"], whole / 2, delta=0.1)
         self.assertAlmostEqual(mebibytes["tp2.sp"], whole / 2, delta=0.1)
