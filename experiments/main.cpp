@@ -22,6 +22,8 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/interfaces.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 #include "src/base/thread_waits.hpp"
@@ -38,23 +40,23 @@ std::string overview() {
       "Chorale: parallel training under MPI, its collectives and their costs.\n\n";
   for (const auto& [group, rows] : commands_by_group()) {
     text += group + "\n";
-    for (const CommandRow* row : rows) text += fmt::format("  {:<10} {}\n", row->name, row->about);
+    for (const CommandRow* row : rows) text += paragraph(fmt::format("  {:<10} ", row->name), row->about, screen_columns());
     text += "\n";
   }
   return text + "`" + program() + " help COMMAND` explains a command, with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
-  const char* layout = R"({}
-
-chorale {}: {}.
-
-{}
-Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.
-{})";
-  const char* words = "Megatron-LM's names are accepted too, or refused with a replacement: docs/other_programs.md.\n";
-  return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text(),
-                     options.foreign_words().empty() ? "" : words);
+  const std::size_t columns = screen_columns();
+  std::string text = paragraph("", row.example, columns, " \\");
+  text += "\n" + paragraph("", fmt::format("chorale {}: {}.", row.name, row.about), columns);
+  text += "\n" + options.help_text() + "\n";
+  text += paragraph("", "Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.",
+                    columns);
+  if (!options.foreign_words().empty())
+    text += paragraph("", "Megatron-LM's names are accepted too, or refused with a replacement: docs/other_programs.md.",
+                      columns);
+  return text;
 }
 
 // `help` and `help COMMAND`.
@@ -111,6 +113,7 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
     usage_error(fmt::format("{} runs as one process", row.name),
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
   declared.take(arguments, variables, names_of_all_commands(), launch);
+  if (log_level != "info" && log_level != "debug") Progress::silence();
   attention::chosen_bf16_engine();  // refuses a wrong CHORALE_BF16_ATTENTION before anything starts
 
   if (row.needs_ranks && !command->starts_ranks()) {

@@ -6,32 +6,14 @@
 #include <map>
 #include <utility>
 
-#include "experiments/advice.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/heading.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::report {
 namespace {
-
-// Breaks a text between words into lines that fit the screen. The first line begins with `head`; the others are indented as
-// far.
-std::string paragraph(const std::string& head, const std::string& text, std::size_t columns) {
-  std::string out, line = head;
-  bool begins = true;
-  for (const std::string& word : split(escape_control(text), ' ')) {
-    const std::string longer = line + (begins ? "" : " ") + word;
-    const bool fits = columns == 0 || first_columns(longer, static_cast<int>(columns)) == longer;
-    if (!fits && !begins) out += line + "\n";
-    line = fits || begins ? longer : std::string(head.size(), ' ') + word;
-    begins = false;
-  }
-  return out + line + "\n";
-}
-
-// The facts of the heading: their names, and the attributes of the record.
-constexpr std::pair<const char*, const char*> facts[] = {
-    {"command", "cmdline"}, {"started", "launchdate"}, {"machine", "machine"}, {"status", "status"}};
 
 // "4 configurations of train, 6 repetitions; 1 configuration of bench, 6 repetitions"
 std::string what_was_compared(const RecordSet& records) {
@@ -105,19 +87,17 @@ std::string suite_summary(const std::vector<std::string>& files, std::int64_t wa
                           std::size_t columns) {
   const RecordSet records = read_records(files, warm_up, metric);
   const Reader& record = records.runs.at(0).source->reader;
-  const std::string path = escape_control(files.at(0));
-  std::string out = path + "\n";
+  const std::string& file = files.at(0);
+  std::string out = escape_control(file) + "
+" + trouble_of(file, record, columns);
   for (const std::string& question : records.questions)
     if (!question.empty()) out += paragraph("", question, columns);
-  out += "\n" + paragraph("  compared    ", what_was_compared(records), columns);
-  for (const auto& [name, attribute] : facts)
-    if (const std::string text = record.attribute(attribute); !text.empty())
-      out += paragraph(fmt::format("  {:<11} ", name), text, columns);
+  out += "\n" + fact("compared", what_was_compared(records), columns) + facts_of(record, columns);
   const auto [tables, findings] = figures_in_text(records, columns);
   out += tables.empty() ? "\nno run has results yet\n" : tables;
   if (!findings.empty()) out += "\n" + findings;
   if (const std::string missing = missing_in(record, columns); !missing.empty()) out += "\n" + missing;
-  return out + fmt::format("\nall tables: {0} report {1} --all\nfigures:    {0} report {1} --html\n", program(), path);
+  return out + "\n" + footer_of(file, columns);
 }
 
 }  // namespace chorale::report

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -227,12 +228,15 @@ std::vector<std::string> Options::words(const std::vector<std::string>& without)
 }
 
 std::string Options::help_text() const {
+  const std::size_t columns = screen_columns();
   std::string out, section;
   for (const Option& option : options_) {
     if (option.passed_on) continue;
     if (option.section != section) out += fmt::format("{}{}\n", out.empty() ? "" : "\n", section = option.section);
     const auto [head, tail] = described(option);
-    out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
+    const bool beside = head.size() <= 26;
+    if (!beside) out += paragraph("  ", head, columns);
+    out += paragraph(fmt::format("  {:<26}  ", beside ? head : ""), tail, columns);
   }
   const bool takes_sizes =
       std::ranges::any_of(options_, [](const Option& option) { return option.metavar.starts_with("BYTES"); });

@@ -1,8 +1,5 @@
 #include "src/base/text_table.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -12,12 +9,6 @@
 
 namespace chorale {
 namespace {
-
-// The width in columns on the screen. UTF-8 continuation bytes take no column.
-std::size_t width(const std::string& cell) {
-  return static_cast<std::size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 bool is_number(const std::string& cell) {
   if (cell.empty() || cell.find_first_not_of("0123456789+-.eE") != std::string::npos) return false;
@@ -34,7 +25,7 @@ bool lines_up(const std::string& cell) {
 bool is_absent(const std::string& cell) { return cell.empty() || cell == "-"; }
 
 std::string padded(const std::string& cell, std::size_t columns, bool right) {
-  const std::string space(columns - width(cell), ' ');
+  const std::string space(columns - columns_of(cell), ' ');
   return right ? space + cell : cell + space;
 }
 
@@ -43,7 +34,7 @@ struct Form {
   std::size_t width = 0;
   bool is_numeric = false;  // holds numbers, and perhaps absent ones
 
-  void take(const std::string& cell) { width = std::max(width, chorale::width(cell)); }
+  void take(const std::string& cell) { width = std::max(width, columns_of(cell)); }
   std::string print(const std::string& cell, bool is_heading) const {
     return padded(cell, width, is_heading || is_absent(cell) ? is_numeric : lines_up(cell));
   }
@@ -174,13 +165,6 @@ std::string TextTable::html() const {
     out += "</tr>\n";
   }
   return out + "</tbody>\n</table>\n";
-}
-
-std::size_t screen_columns() {
-  const char* const told = std::getenv("COLUMNS");
-  if (const long columns = told ? std::strtol(told, nullptr, 10) : 0; columns > 0) return static_cast<std::size_t>(columns);
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace chorale

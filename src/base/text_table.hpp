@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/screen.hpp"
+
 namespace chorale {
 
 class TextTable {
@@ -18,8 +20,8 @@ class TextTable {
   void add(std::vector<std::string> cells);
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
-  // `columns`: the width of the screen, for text; 0: no limit.
-  std::string print(const std::string& format, std::size_t columns = 0) const;
+  // `columns`: the width that text must fit; 0: no limit.
+  std::string print(const std::string& format, std::size_t columns = screen_columns()) const;
   std::string html() const;  // a <table> for the report
 
   std::size_t rows() const { return rows_.size(); }
@@ -33,9 +35,5 @@ class TextTable {
   std::vector<std::string> columns_, units_;
   std::vector<std::vector<std::string>> rows_;
 };
-
-// The width to which text on stdout should fit: COLUMNS if it is exported, else the width of the terminal. 0 if stdout is a
-// pipe or a file: its reader may search the lines, so they stay whole.
-std::size_t screen_columns();
 
 }  // namespace chorale

@@ -99,6 +99,16 @@ TEST_CASE("headings stand above their numbers, with units below them") {
   CHECK(table.print("csv").starts_with("name,time\n"));
 }
 
+TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
+  CHECK(paragraph("- ", "one two three", 0) == "- one two three\n");
+  CHECK(paragraph("- ", "one two three", 9) == "- one two\n  three\n");
+  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter is a column, whatever its bytes
+  CHECK(paragraph("", "run this now", 9, " \\") == "run \\\nthis \\\nnow\n");
+  CHECK(paragraph("  ", "ring|tree|mesh or", 12) == "  ring|tree|\n  mesh or\n");
+  CHECK(paragraph("  ", "a wordthatisverylong b", 8) == "  a\n  wordthatisverylong\n  b\n");
+  CHECK(paragraph("", "", 80) == "\n");
+}
+
 TEST_CASE("a table that is wider than the screen continues below, and its first column is repeated") {
   TextTable table({"step", "alpha", "beta", "gamma"});
   table.add({"1", "aaaa", "bbbb", "cccc"});

@@ -3,13 +3,14 @@ import csv
 import io
 import json
 import os
+import pty
 import re
 import subprocess
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from programs import chorale, finish, launch, ranks, spawn, start, thorough
+from programs import chorale, finish, launch, ranks, rest_of, spawn, start, thorough
 
 
 class CommandLine(unittest.TestCase):
@@ -34,7 +35,6 @@ class CommandLine(unittest.TestCase):
         self.refused("info", "--fromat", "json", says=["unknown flag --fromat", "did you mean --format?"])
         self.refused("info", "--format", "xml", says=["text, json"])
         self.refused("info", "extra", says=['"extra" was not expected'])
-        self.refused("report", says=["no file given"])
         self.refused("report", "no.h5", says=["no.h5: no such file"])
         self.refused("report", "README.md", says=["not an HDF5 file"])
         self.refused("info", says=["CHORALE_FROMAT"], CHORALE_FROMAT="json")
@@ -116,6 +116,25 @@ class CommandLine(unittest.TestCase):
         self.refused("help", "trian", says=['unknown command "trian"', 'did you mean "train"?'])
         self.refused("help", "nonsense", says=['unknown command "nonsense"', "the commands are bench, "])
         self.refused("help", "train", "plan", says=["help explains one command"])
+
+    def test_progress_is_not_shown_without_the_log(self):
+        words = [chorale, "verify", "all_reduce", "ring", "--ranks", "8"]
+        for more, shows in ([], True), (["--log-level", "off"], False):
+            mine, theirs = pty.openpty()
+            process = spawn([*words, *more], stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+            os.close(theirs)
+            seen = rest_of(mine).decode()
+            finish(process)
+            self.assertEqual(process.returncode, 0, seen)
+            self.assertEqual("verify" in seen, shows, seen)
+
+    def test_help_fits_the_terminal(self):
+        names = re.findall(r"(?m)^  (\w+) ", start([chorale, "--help"]).stdout)
+        for words in (["--help"], *([name, "--help"] for name in names)):
+            narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
+            self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
+            self.assertEqual("".join(narrow.replace(" \\\n", "").split()), "".join(wide.split()))
+        self.assertGreater(max(map(len, wide.splitlines())), 80)  # a pipe's reader may search the lines
 
     def test_an_option_that_is_on_says_yes_and_takes_every_word_for_no(self):
         self.assertRegex(start([chorale, "help", "bench"]).stdout, r"(?m)^  --check yes\|no  .*\(default yes\)$")

@@ -1,0 +1,59 @@
+#include "src/base/screen.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// The bytes at the beginning of `word` that end with a "|" and fit; 0 if there are none.
+std::size_t piece_of(const std::string& word, std::size_t columns) {
+  const std::size_t bar = first_columns(word, static_cast<int>(columns)).rfind('|');
+  return bar == std::string::npos ? 0 : bar + 1;
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::size_t screen_columns() {
+  const char* const told = std::getenv("COLUMNS");
+  if (const long columns = told ? std::strtol(told, nullptr, 10) : 0; columns > 0) return static_cast<std::size_t>(columns);
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued) {
+  const std::string indent(columns_of(head), ' ');
+  std::string out, line(head);
+  bool begins = true;  // of a line
+  const auto next_line = [&] {
+    out += line + std::string(continued) + "\n";
+    line = indent, begins = true;
+  };
+  const auto fits = [&](const std::string& more) {
+    return columns == 0 || columns_of(line) + !begins + columns_of(more) + columns_of(continued) <= columns;
+  };
+  const auto put = [&](const std::string& word) { line += (begins ? "" : " ") + word, begins = false; };
+  for (std::string word : split(escape_control(text), ' ')) {
+    if (!fits(word) && !begins) next_line();
+    while (!fits(word)) {
+      const std::size_t piece = columns > indent.size() ? piece_of(word, columns - indent.size()) : 0;
+      if (piece == 0 || piece == word.size()) break;
+      put(word.substr(0, piece)), next_line();
+      word.erase(0, piece);
+    }
+    put(word);
+  }
+  return out + line + "\n";
+}
+
+}  // namespace chorale

@@ -1,0 +1,19 @@
+// Text that fits the terminal: its width, and paragraphs. Tables fit it too (text_table.hpp).
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace chorale {
+
+// The width to which text on stdout should fit: COLUMNS if it is exported, else the width of the terminal. 0 if stdout is a
+// pipe or a file: its reader may search the lines, so they stay whole.
+std::size_t screen_columns();
+
+std::size_t columns_of(std::string_view text);  // that it takes on the screen: counts code points
+
+// Breaks a text between words into lines that fit `columns`; 0: no limit. The first line begins with `head`, and the others
+// are indented as far. A word that is longer than a line is broken after a "|". `continued` ends each line but the last.
+std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued = "");
+
+}  // namespace chorale
