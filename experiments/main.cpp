@@ -22,7 +22,6 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/interfaces.hpp"
-#include "src/base/progress.hpp"
 #include "src/base/screen.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
@@ -113,7 +112,6 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
     usage_error(fmt::format("{} runs as one process", row.name),
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
   declared.take(arguments, variables, names_of_all_commands(), launch);
-  if (log_level != "info" && log_level != "debug") Progress::silence();
   attention::chosen_bf16_engine();  // refuses a wrong CHORALE_BF16_ATTENTION before anything starts
 
   if (row.needs_ranks && !command->starts_ranks()) {

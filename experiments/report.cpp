@@ -1,6 +1,6 @@
 // `chorale report FILE.h5…` shows records, in six ways.
 //
-//   report run.h5                      every group as a table, its newest rows; of a suite a summary, unless --all is given
+//   report runs/latest                 a summary of one screen; --all: every group as a table, its newest rows
 //   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
 //   report run.h5 --svg DIR            its figures, one SVG file each
 //   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
@@ -23,6 +23,7 @@
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
+#include "experiments/report/run_summary.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/report/tensorboard.hpp"
 #include "src/base/error.hpp"
@@ -97,8 +98,8 @@ class Report final : public Command {
  public:
   void declare(Options& options) override {
     options.add_positional("file", files_,
-                           "the records, and rows that were measured elsewhere (*.csv); with --html, also the page to write "
-                           "(*.html)");
+                           "records, folders of runs, and rows that were measured elsewhere (*.csv); default: runs/latest; with "
+                           "--html, also the page to write (*.html)");
     options.add("html", html_, "write a page with figures; default: report.html beside the first record");
     options.add("svg", svg_, "write the figures of the page into this folder, one SVG file each").words("DIR");
     options.add("tensorboard", tensorboard_, "write TensorBoard's event files into this folder: tensorboard --logdir DIR")
@@ -110,7 +111,7 @@ class Report final : public Command {
              "with 2 if there are too few launches to tell")
         .words("FILE.h5,…");
     options.add("threshold", threshold_, "the largest slowdown that --check accepts").words("PERCENT");
-    options.add("all", all_, "print every group of a suite's record, instead of its summary");
+    options.add("all", all_, "print every group as a table, instead of a summary");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
@@ -125,8 +126,9 @@ class Report final : public Command {
     for (const std::string& file : files_)
       if (html_ && names_page(file)) page_ = file;
     if (html_) std::erase_if(files_, names_page);
-    if (files_.empty())
-      usage_error("no file given", program() + " report FILE.h5…", "the newest record is runs/latest/run.h5");
+    if (std::ranges::all_of(files_, report::is_csv)) files_.insert(files_.begin(), "runs/latest");
+    for (std::vector<std::string>* const files : {&files_, &reference_})
+      for (std::string& file : *files) file = record_named(file).string();
     if (html_ + compare_ + !reference_.empty() + !tensorboard_.empty() + !svg_.empty() > 1)
       usage_error("--html, --svg, --tensorboard, --compare and --check exclude one another", "several of them were given",
                   "give one at a time");
@@ -173,11 +175,11 @@ class Report final : public Command {
       return 0;
     }
     for (std::size_t r = 0; r < records_.size(); ++r) {
-      if (r > 0) fmt::print("\n");
-      if (report::holds_runs(records_[r].reader))
-        fmt::print("{}", report::suite_summary(with_rows(records_[r].name), warm_up_, metric_, screen_columns()));
-      else
-        report::print_tables({&records_[r], 1}, wanted);
+      const std::vector<std::string> files = with_rows(records_[r].name);
+      const bool compares = files.size() > 1 || report::holds_runs(records_[r].reader);
+      fmt::print("{}{}", r > 0 ? "\n" : "",
+                 compares ? report::suite_summary(files, warm_up_, metric_, screen_columns())
+                          : report::run_summary(records_[r].name, warm_up_, screen_columns()));
     }
     return 0;
   }

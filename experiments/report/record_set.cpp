@@ -263,8 +263,6 @@ Group Run::root() const {
   return std::ranges::count(source->groups, path) ? Group(source->reader.variables(path), by_rule) : Group();
 }
 
-Group Run::root() const { return {source->reader.variables(prefix.empty() ? "/" : prefix), by_rule}; }
-
 std::int64_t Run::ranks() const {
   const auto found = attributes.find("jobsize");
   return found == attributes.end() ? 1 : std::max<std::int64_t>(1, std::atoll(found->second.c_str()));

@@ -13,12 +13,6 @@
 namespace chorale::report {
 namespace {
 
-std::string shortened(const std::string& cell) {
-  char* end = nullptr;
-  const double value = std::strtod(cell.c_str(), &end);
-  return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
-}
-
 // The position of an element in a variable; `at` has an index along each of the dimensions `names`. Indices along dimensions
 // that the variable lacks are ignored. Returns −1 if the variable has a dimension that `names` lacks.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
@@ -82,6 +76,9 @@ void print_text(const RecordFile& file, const Wanted& wanted) {
     fmt::print("{}\n", escape_control(file.name));
     for (const auto& [name, value] : file.reader.attributes())
       fmt::print("  {:<18} {}\n", escape_control(name), escape_control(value));
+    for (const Variable& variable : file.reader.variables("/"))  // texts of the run, such as its layout; no dimensions
+      if (variable.shape.empty() && !variable.cells.empty())
+        fmt::print("  {:<18} {}\n", escape_control(variable.name), escape_control(variable.cells[0]));
   }
   for (const std::string& group : chosen_groups(file.reader, wanted)) {
     const auto variables = file.reader.variables(group, wanted.rows);
@@ -113,6 +110,12 @@ void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
 }
 
 }  // namespace
+
+std::string shortened(const std::string& cell) {
+  char* end = nullptr;
+  const double value = std::strtod(cell.c_str(), &end);
+  return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
+}
 
 void require_group(const RecordFile& file, const std::string& group) {
   const auto groups = file.reader.groups();

@@ -22,6 +22,8 @@ struct Wanted {
   std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };
 
+std::string shortened(const std::string& cell);  // a number with a point to six digits
+
 void require_group(const RecordFile& file,
                    const std::string& group);  // throws a usage error with the nearest name if there is no such group
 void print_tables(std::span<const RecordFile> files, const Wanted& wanted);

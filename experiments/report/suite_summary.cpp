@@ -88,8 +88,7 @@ std::string suite_summary(const std::vector<std::string>& files, std::int64_t wa
   const RecordSet records = read_records(files, warm_up, metric);
   const Reader& record = records.runs.at(0).source->reader;
   const std::string& file = files.at(0);
-  std::string out = escape_control(file) + "
-" + trouble_of(file, record, columns);
+  std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns);
   for (const std::string& question : records.questions)
     if (!question.empty()) out += paragraph("", question, columns);
   out += "\n" + fact("compared", what_was_compared(records), columns) + facts_of(record, columns);

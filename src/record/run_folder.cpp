@@ -85,6 +85,15 @@ fs::path make_run_folder_at(const fs::path& folder) {
   return folder;
 }
 
+fs::path record_named(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  for (const fs::path& record : {path / "run.h5", path / "latest" / "run.h5"})
+    if (fs::exists(record, error)) return record;
+  usage_error("this folder has no record", fmt::format("{} has neither run.h5 nor latest/run.h5", path.string()),
+              "name the folder of a run, such as runs/latest, or a record");
+}
+
 void write_file(const fs::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;

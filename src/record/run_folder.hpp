@@ -25,6 +25,10 @@ std::filesystem::path make_run_folder(const std::filesystem::path& parent, const
 // Creates a folder with a given name, for a run of a suite. An existing folder, from an unfinished run, is moved aside.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
+// The record that a path names: the file itself, the run.h5 in the folder of a run, or that of the newest run in a folder of
+// runs. Throws a usage error if a folder has none.
+std::filesystem::path record_named(const std::filesystem::path& path);
+
 void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless every byte was written
 
 }  // namespace chorale

@@ -1,0 +1,236 @@
+#include "experiments/report/run_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "experiments/report/heading.hpp"
+#include "experiments/report/record_tables.hpp"
+#include "experiments/report/scale.hpp"
+#include "experiments/report/suite_summary.hpp"
+#include "experiments/report/training.hpp"
+#include "src/base/screen.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr std::size_t most_lines = 40, most_columns = 80;
+
+std::size_t lines_in(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
+
+// The first lines of a text, and how many more there are.
+std::string first_lines(const std::string& text, std::size_t most) {
+  const std::vector<std::string> lines = split(text, '\n');
+  if (lines.size() <= most) return text;
+  const std::size_t kept = most > 0 ? most - 1 : 0;
+  return join({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(kept)}, "\n") +
+         fmt::format("\n… and {} lines more\n", lines.size() - kept);
+}
+
+double sum_of(const std::vector<double>& values) {
+  return values.empty() ? absent : std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double most_of(const std::vector<double>& values) { return values.empty() ? absent : std::ranges::max(values); }
+
+// Of all ranks; absent if a library sent bytes that it did not count.
+double counted(const std::vector<double>& bytes) {
+  return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
+}
+
+// What the run was: its layout and its model.
+std::string setup_of(const Run& run, std::size_t columns) {
+  const Group root = run.root();
+  const auto word = [&](const char* name) { return join(root.words(name), ""); };
+  const auto set = [&](const char* name) { return run.setting(name); };
+  std::string place = fmt::format("{} on {} rank{}", run.layout, run.ranks(), run.ranks() == 1 ? "" : "s");
+  if (run.simulated())
+    place += ", simulated on " + word("simulated_on");
+  else if (run.ranks() > 1 && !word("backends").empty())
+    place += ", backend " + word("backends");
+  if (const std::string device = word("device"); !device.empty()) place += ", on " + device;
+  std::string out = fact("layout", place, columns, 2);
+  if (!set("num-layers").empty()) {
+    const std::string experts = set("num-experts");
+    out += fact("model",
+                fmt::format("{} layers of width {}{}, {}, {} sequences of {} tokens a step", set("num-layers"),
+                            set("hidden-size"), experts.empty() || experts == "0" ? "" : ", " + experts + " experts",
+                            set("dtype"), set("global-batch-size"), set("seq-length")),
+                columns, 2);
+  }
+  return out;
+}
+
+std::string steps_of(const Run& run, const std::vector<double>& steps) {
+  const auto planned = run.attributes.find("train_iters");
+  std::string text = steps.empty() ? "none finished" : fmt::format("{:.0f} to {:.0f}", steps.front(), steps.back());
+  if (planned != run.attributes.end()) text += " of " + planned->second;
+  const std::string load = run.setting("load");
+  return load.empty() ? text : text + ", resumed from " + load;
+}
+
+std::string loss_of(const Run& run, const std::vector<double>& losses) {
+  std::string text = fmt::format("{:.4f} in the first step, {:.4f} in the last", losses.front(), losses.back());
+  if (const double held_out = held_out_loss(run); std::isfinite(held_out))
+    text += fmt::format("; held out {:.4f}, perplexity {:.4g}", held_out, std::exp(held_out));
+  return text;
+}
+
+std::string speed_of(const Run& run) {
+  const double left_out = steps_of_warm_up(run);
+  std::string text = quantity(steady_median(run, "tokens_per_s"), Unit::plain, 4) + " tokens/s, " +
+                     quantity(step_seconds(run), Unit::seconds) + " a step";
+  if (const double mfu = steady_median(run, "mfu"); std::isfinite(mfu)) text += ", MFU " + quantity(mfu, Unit::percent, 2);
+  if (left_out > 0) text += fmt::format("; medians without the first {:.0f} steps", left_out);
+  return text;
+}
+
+// The parts of a step, as a mean over the ranks. Parts below 0.5 % are left out.
+std::string parts_of(const Run& run) {
+  const StepParts parts = step_parts({&run});
+  const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
+  std::vector<std::string> words;
+  for (std::size_t part = 0; part < StepParts::names().size(); ++part) {
+    double seconds = 0;
+    for (const auto& rank : parts.seconds) seconds += rank[part];
+    if (seconds >= 0.005 * all) words.push_back(fmt::format("{} {:.0f} %", StepParts::names()[part], 100 * seconds / all));
+  }
+  return join(words, ", ");
+}
+
+std::string saves_of(const Group& saves) {
+  const std::vector<double> steps = saves.numbers("step"), bytes = saves.numbers("bytes"), waits = saves.numbers("exposed");
+  return fmt::format("{}, the newest of step {:.0f}: {}, training waited {}", steps.size(), steps.back(),
+                     quantity(bytes.back(), Unit::bytes), quantity(waits.back(), Unit::seconds));
+}
+
+// What the run reached, a fact a line.
+std::string results_of(const Run& run, std::size_t columns) {
+  const Group train = run.group("train");
+  const std::vector<double> steps = train.numbers("step"), losses = train.numbers("loss");
+  std::string out = run.simulated() ? "" : fact("steps", steps_of(run, steps), columns, 2);
+  if (steps.empty()) return out;
+  if (!run.simulated()) out += fact("loss", loss_of(run, losses), columns);
+  out += fact("speed", speed_of(run), columns);
+  if (run.has("phases")) out += fact("a step", parts_of(run), columns);
+  if (const double dropped = dropped_share(run); std::isfinite(dropped))
+    out += fact("experts", quantity(dropped, Unit::percent) + " of their choices were dropped", columns);
+  if (const double imbalance = attention_imbalance(run); std::isfinite(imbalance))
+    out += fact("attention", fmt::format("the busiest context rank computes {:.2f} times the mean", imbalance), columns);
+  if (run.has("saves") && !run.group("saves").numbers("step").empty())
+    out += fact("checkpoints", saves_of(run.group("saves")), columns);
+  const std::vector<std::string> skipped = train.words("skipped");
+  if (const auto count = std::ranges::count(skipped, "yes"))
+    out += fact("skipped", fmt::format("{} step{}", count, count > 1 ? "s" : ""), columns);
+  if (const double others = most_of(run.group("ranks").numbers("others")); others >= 0.25)
+    out += fact("disturbed", fmt::format("other programs used {:.2g} cores of a host: times are longer than alone", others),
+                columns);
+  return out;
+}
+
+// Time, memory and bytes, as planned and as measured. Rows without a number are left out.
+std::string predictions_of(const Run& run, std::size_t columns) {
+  TextTable table({"", "predicted", "measured", "measured / predicted"});
+  const auto add = [&](const char* name, double predicted, double measured, Unit unit) {
+    if (!std::isfinite(predicted) && !std::isfinite(measured)) return;
+    const std::string ratio = predicted > 0 ? fmt::format("{:.3f}", measured / predicted) : "-";
+    table.add({name, quantity(predicted, unit, 4), quantity(measured, unit, 4), std::isfinite(measured) ? ratio : "-"});
+  };
+  const Group memory = run.group("memory"), traffic = run.group("traffic");
+  const bool simulated = run.simulated();
+  add("time of a step", simulated ? step_seconds(run) : predicted_step_time(run), simulated ? absent : step_seconds(run),
+      Unit::seconds);
+  add("peak memory/rank", simulated ? largest_peak(run) : most_of(memory.numbers("planned_total")),
+      simulated ? absent : largest_peak(run), Unit::bytes);
+  if (simulated)
+    add("bytes sent in a step", bytes_per_step(run), absent, Unit::bytes);
+  else
+    add("bytes sent, all ranks", sum_of(traffic.numbers("bytes_predicted")), counted(traffic.numbers("bytes_measured")),
+        Unit::bytes);
+  add("bytes read from the slow tier", sum_of(memory.numbers("tier_read_predicted")), sum_of(memory.numbers("tier_read")),
+      Unit::bytes);
+  add("bytes written to it", sum_of(memory.numbers("tier_written_predicted")), sum_of(memory.numbers("tier_written")),
+      Unit::bytes);
+  std::string out = table.rows() > 0 ? "\n" + table.print("text", columns) : "";
+  if (!simulated && !run.has("traffic"))
+    out += paragraph("", "The bytes sent are unknown: they are counted when a run ends.", columns);
+  return out;
+}
+
+// The first step, the last, and steps between them at equal distances.
+std::string some_steps(const Run& run, std::size_t most, std::size_t columns) {
+  const Group train = run.group("train");
+  const std::vector<double> steps = train.numbers("step");
+  if (most < 2 || steps.size() < 2 || run.simulated()) return "";
+  TextTable table({"step", "loss", "|gradient|", "learning rate", "tokens/s"});
+  const std::size_t rows = std::min(most, steps.size());
+  const auto losses = train.numbers("loss"), norms = train.numbers("grad_norm"), rates = train.numbers("lr"),
+             speeds = train.numbers("tokens_per_s");
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t at = row * (steps.size() - 1) / (rows - 1);
+    table.add({fmt::format("{:.0f}", steps[at]), fmt::format("{:.4f}", losses[at]), fmt::format("{:.3f}", norms[at]),
+               fmt::format("{:.2e}", rates[at]), quantity(speeds[at], Unit::plain, 4)});
+  }
+  return "\n" + table.print("text", columns);
+}
+
+// The main table of a record that is not of training.
+struct Answer {
+  const char *group, *columns;
+};
+constexpr Answer answers[] = {{"cases", "layout,backend,algorithm,variation,verdict"},
+                              {"kernels", "name,shape,calls,time,floor"},
+                              {"ranks", "host,cpuset,threads,load,others"}};
+
+std::string answer_in(const Run& run, const Answer& answer, std::size_t most, std::size_t columns) {
+  const Group group = run.group(answer.group);
+  std::vector<std::string> names;
+  for (const std::string& name : split(answer.columns, ','))
+    if (group.has(name)) names.push_back(name);
+  if (names.empty()) return "";
+  TextTable table(names);
+  const std::size_t all = group.words(names[0]).size(), shown = std::min(all, most);
+  std::vector<std::size_t> rows(all);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  const std::vector<std::string> verdicts = group.words("verdict");  // first the cases that differ
+  std::ranges::stable_partition(rows, [&](std::size_t row) { return row < verdicts.size() && verdicts[row] != "equal"; });
+  for (std::size_t row = 0; row < shown; ++row) {
+    std::vector<std::string> cells;
+    for (const std::string& name : names) cells.push_back(shortened(group.words(name).at(rows[row])));
+    table.add(cells);
+  }
+  std::string out = "\n";
+  if (!verdicts.empty())
+    out += fmt::format("{} of {} cases are equal to one rank, bit for bit\n", std::ranges::count(verdicts, "equal"), all);
+  return out + table.print("text", columns) + (shown < all ? fmt::format("… and {} rows more\n", all - shown) : "");
+}
+
+}  // namespace
+
+std::string run_summary(const std::string& file, std::int64_t warm_up, std::size_t columns) {
+  columns = columns == 0 ? most_columns : std::min(columns, most_columns);
+  const RecordSet records = read_records({file}, warm_up);
+  const Run& run = records.runs.at(0);
+  const Reader& record = run.source->reader;
+  std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns) + "\n" + facts_of(record, columns);
+  const std::string footer = "\n" + footer_of(file, columns);
+  const auto left = [&] { return most_lines - std::min(most_lines, lines_in(out) + lines_in(footer)); };
+  if (run.has("train")) {
+    out += setup_of(run, columns) + "\n" + results_of(run, columns) + predictions_of(run, columns);
+    constexpr std::size_t around = 2, most_rows = 8;  // lines above the rows
+    return out + some_steps(run, std::min(most_rows, left() - std::min(left(), around)), columns) + footer;
+  }
+  if (run.has("series")) return out + first_lines(answer_of(records, columns), left()) + footer;
+  for (const Answer& answer : answers)
+    if (run.has(answer.group)) {
+      out += first_lines(answer_in(run, answer, 20, columns), left());
+      break;
+    }
+  return out + footer;
+}
+
+}  // namespace chorale::report

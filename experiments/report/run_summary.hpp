@@ -1,0 +1,19 @@
+// The text of `chorale report` for the record of one run: one screen, at most 40 lines of 80 columns.
+//
+//   runs/latest/run.h5              how the run ended, and what it was (heading.hpp)
+//     loss, speed, a step …         what it reached, a line each
+//                predicted measured time, memory and bytes, as planned and as measured
+//     step  loss …                  some steps from the first to the last, as many as fit
+//   all tables: …                   how to see the rest
+//
+// A record of another command has its own table in place of these: the cases of `prove`, the sizes of `bench`.
+#pragma once
+#include <string>
+
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+std::string run_summary(const std::string& file, std::int64_t warm_up, std::size_t columns);
+
+}  // namespace chorale::report

@@ -1,0 +1,159 @@
+"""`chorale report` of one run is one screen, whatever the run was: at most 40 lines of 80 columns, the reason of a failure
+first, and loss, speed, memory and bytes as planned and as measured. Folders of runs are taken as records are."""
+import os
+import re
+import tempfile
+import unittest
+
+import h5py
+import numpy
+
+from programs import chorale, launch, ranks, start
+
+program = os.path.abspath(chorale)
+small = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "4"]
+
+
+class RunSummary(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+
+    def train(self, name, count, *words, code=0):
+        result = ranks(count, program, "train", *small, "--run-dir", f"{self.folder}/{name}", *words)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return name
+
+    def summary(self, *words, folder=None):
+        """Returns the text of `report`, which must be one screen. Commands and paths of temporary folders may be wider."""
+        result = start([program, "report", *words], folder=folder or self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        lines = result.stdout.splitlines()
+        self.assertLessEqual(len(lines), 40, result.stdout)
+        self.assertEqual([line for line in lines if len(line) > 80 and "/" not in line], [])
+        self.assertIn(f"report {words[0] if words[0].endswith('.h5') else words[0] + '/run.h5'} --all",
+                      re.sub(r" \\\n +", " ", result.stdout))
+        self.assertNotRegex(result.stdout, r"(?i)\bnan\b(?!:)")
+        return result.stdout
+
+    def test_a_dense_run_and_the_run_that_goes_on_from_it(self):
+        self.train("dense", 1, "--train-iters", "30", "--save-interval", "10", "--eval-interval", "10")
+        said = self.summary("dense/latest")
+        with h5py.File(f"{self.folder}/dense/latest/run.h5") as file:
+            losses, held_out = file["train/loss"][:], file["eval/loss"][-1]
+            planned, peak = file["memory/planned_total"][:].max(), file["train/peak_bytes"][-1] / 2**20
+            speed = numpy.median(file["train/tokens_per_s"][3:])
+            self.assertEqual(file.attrs["warm_up"], 3)  # a tenth of the steps
+        self.assertIn("  steps       1 to 30 of 30\n", said)
+        self.assertIn(f"  loss        {losses[0]:.4f} in the first step, {losses[-1]:.4f} in the last; held out "
+                      f"{held_out:.4f},", " ".join(said.split("\n              ")) + " ")
+        self.assertRegex(said, r"(?m)^  speed +(\S+) tokens/s, ")
+        self.assertAlmostEqual(float(re.search(r"(?m)^  speed +([\d.]+)", said)[1]), speed, delta=speed / 1000)
+        self.assertIn("without the first 3 steps", re.sub(r"\s+", " ", said))
+        self.assertRegex(said, rf"(?m)^peak memory/rank +{planned / 2**20:.4g} MiB +{peak:.4g} MiB +\d\.\d{{3}}$")
+        self.assertRegex(said, r"(?m)^bytes sent, all ranks +0 B +0 B +-$")
+        self.assertRegex(said, r"(?m)^  a step +forward \d+ %, backward \d+ %, ")
+        self.assertIn("  checkpoints 3, the newest of step 30: ", said)
+        self.assertRegex(said, rf"(?m)^   1 +{losses[0]:.4f} ")
+        self.assertRegex(said, rf"(?m)^  30 +{losses[-1]:.4f} ")
+        self.train("more", 1, "--train-iters", "31", "--load", f"{self.folder}/dense/latest", "--no-save")
+        self.assertIn("  steps       31 to 31 of 31, resumed from", self.summary("more/latest"))
+        everything = start([program, "report", "dense/latest", "--all"], folder=self.folder).stdout
+        self.assertGreater(len(everything.splitlines()), 200)
+        self.assertRegex(everything, r"(?m)^  layout +dp1$")
+
+    def test_layouts_experts_offload_and_a_run_without_evaluation(self):
+        self.train("pp", 2, "--layout", "pp2", "--train-iters", "3", "--no-save")
+        self.assertIn("bubble", self.summary("pp/latest"))
+        self.train("zero", 2, "--layout", "dp2.z3", "--train-iters", "3", "--no-save", "--place",
+                   "optimizer=file", "--offload-folder", self.folder)
+        said = self.summary("zero/latest")
+        with h5py.File(f"{self.folder}/zero/latest/run.h5") as file:
+            sent = file["traffic/bytes_measured"][:].sum() / 2**20
+        self.assertIn("  layout      dp2.z3 on 2 ranks, backend ", said)
+        self.assertRegex(said, rf"(?m)^bytes sent, all ranks +{sent:.4g} MiB +{sent:.4g} MiB +1.000$")
+        self.assertRegex(said, r"(?m)^bytes read from the slow tier +(\S+ MiB) +\1 +1.000$")
+        self.train("experts", 1, "--num-experts", "4", "--moe-expert-capacity-factor", "0.5", "--train-iters", "2",
+                   "--no-save")
+        self.assertRegex(self.summary("experts/latest"), r"(?m)^  experts +[\d.]+ % of their choices were dropped$")
+        self.train("one", 1, "--train-iters", "1", "--no-save")
+
+        def stopped(file):
+            file["eval"].attrs["committed_rows"] = 0
+            file.attrs["status"] = numpy.bytes_("stopped")
+        self.change("one", stopped)
+        said = self.summary("one/latest")
+        self.assertNotIn("held out", said)
+        self.assertIn("run.h5\nstopped: by a signal\n", said)
+
+    def change(self, name, change):
+        with h5py.File(f"{self.folder}/{name}/latest/run.h5", "r+") as file:
+            change(file)
+
+    def test_a_failed_run_says_first_why(self):
+        self.train("nan", 1, "--train-iters", "20", "--lr", "100", "--lr-warmup-iters", "0", "--optimizer", "sgd",
+                   "--clip-grad", "0", "--numerics", "exact", "--no-save", code=1)
+        self.assertRegex(self.summary("nan/latest"), r"^nan/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
+        with h5py.File(f"{self.folder}/nan/latest/run.h5") as file:
+            self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("nan/latest"))
+        # If rank 0 was killed, its record still says "running". What the guards saw is beside it.
+        self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
+        self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
+        self.assertIn("run.h5\nrunning: written ", self.summary("killed/latest"))
+        self.change("killed", lambda file: file.attrs.modify("heartbeat", 0.0))
+        self.assertIn("ago: the run was probably killed\n", self.summary("killed/latest"))
+        flight = f"{self.folder}/killed/latest/flight"
+        os.mkdir(flight)
+        with open("tests/fuzz/corpus/flight/two_ranks.json", encoding="utf-8") as seen, \
+                open(f"{flight}/n0-0.json", "w", encoding="utf-8") as dump:
+            dump.write(seen.read())
+        explained = start([program, "explain", "killed/latest"], folder=self.folder).stdout
+        why = re.search(r"error: (.*)", explained)[1]
+        self.assertIn(f"run.h5\nfailed: {why[:60]}", self.summary("killed/latest"))
+
+        def before_the_first_step(file):
+            for group in ("train", "phases", "memory", "eval"):
+                file[group].attrs["committed_rows"] = 0
+            del file["traffic"]
+        self.change("killed", before_the_first_step)
+        self.assertIn("  steps       none finished of 2\n", self.summary("killed/latest"))
+
+    def test_records_of_other_commands(self):
+        there = f"{self.folder}/other"
+        os.mkdir(there)
+        for words in (["prove", "--steps", "1", "--run-dir", "prove"], ["info", "--run-dir", "info"],
+                      ["bench", "kernels", "--preset", "tiny", "--steps", "1", "--run-dir", "kernels"],
+                      ["train", "--preset", "gpt3-175b", "--dtype", "bf16", "--layout", "dp4.tp8.pp8.sp.z1", "--backend",
+                       "simulated:selene", "--run-dir", "simulated"],
+                      ["bench", "all_reduce", "broadcast", "--backend", "threads", "--algorithm", "all", "-e", "256K", "-n",
+                       "3", "--out", "bench.h5"]):
+            made = start([program, *words], folder=there, MPIRUN=" ".join(launch))
+            self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertRegex(self.summary("prove/latest", folder=there), r"\n(\d+) of \1 cases are equal to one rank")
+        self.assertRegex(self.summary("info/latest", folder=there), r"(?m)^host +cpuset ")
+        self.assertRegex(self.summary("kernels/latest", folder=there), r"(?m)^attention +")
+        self.assertIn(", simulated on selene", self.summary("simulated/latest", folder=there))
+        self.assertIn("all_reduce", self.summary("bench.h5", folder=there))
+
+    def test_a_folder_of_runs_means_its_newest_and_nothing_means_latest(self):
+        there = f"{self.folder}/home"
+        os.mkdir(there)
+        result = start([program, "report"], folder=there)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("runs/latest: no such file", result.stderr)
+        self.train("home/runs", 1, "--train-iters", "2", "--no-save")
+        self.assertEqual(start([program, "report"], folder=there).stdout, self.summary("runs/latest", folder=there))
+        newest = start([program, "report", "runs"], folder=there)
+        self.assertTrue(newest.stdout.startswith("runs/latest/run.h5\n"), newest.stderr)
+        page = start([program, "report", "--html"], folder=there)
+        self.assertEqual(page.stdout, "runs/latest/report.html\n", page.stderr)
+        result = start([program, "report", "."], folder=there)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 3))
+        self.assertIn("this folder has no record\n  . has neither run.h5 nor latest/run.h5\n", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
