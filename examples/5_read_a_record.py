@@ -1,7 +1,7 @@
 """5. Reads the record of a run with h5py, which knows nothing of Chorale: what ran, how the loss fell, where the time went.
 
    mpirun -np 2 build/chorale train --preset tiny --train-iters 40
-   python3 examples/5_read_a_record.py                                 the newest run, or the record that is named
+   python3 examples/5_read_a_record.py [RECORD [RUN]]      the newest record, or the one that is named; of a suite, one run
 
 It needs Python's h5py: apt install python3-h5py, or pip install h5py.
 """
@@ -12,16 +12,25 @@ try:
 except ImportError as error:
     sys.exit(f"error: h5py is missing\n  {error}\n  apt install python3-h5py, or pip install h5py")
 
-file = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
+run = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
 
-# Step 1: the root's attributes say what ran. h5py reads texts as bytes.
-command, machine, status = (file.attrs[name].decode() for name in ("cmdline", "machine", "status"))
-print(f"{command}\n{file.attrs['jobsize']} ranks on {machine}: {status}\n")
-if "train" not in file:
+# The record of a suite, such as `make run` leaves, holds each of its runs as a group. A single run is the root itself.
+if "runs" in run:
+    names = list(run["runs"])
+    name = sys.argv[2] if len(sys.argv) > 2 else names[0]
+    if name not in names:
+        sys.exit(f"no run is called {name}: name one of {', '.join(names)}")
+    print(f"a suite of {len(names)} runs; this is {name}")
+    run = run["runs"][name]
+
+# Step 1: the run's attributes say what ran. h5py reads texts as bytes.
+command, machine, status = (run.attrs[name].decode() for name in ("cmdline", "machine", "status"))
+print(f"{command}\n{run.attrs['jobsize']} ranks on {machine}: {status}\n")
+if "train" not in run:
     sys.exit("this is not the record of a training run: it has no group /train")
 
 # Step 2: a group is a table, and its variables are columns. The record of a killed run may end with uncommitted rows.
-train = file["train"]
+train = run["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
 
@@ -37,7 +46,7 @@ for step, mean in means:
     print(f"step {step:5}  loss {mean:7.4f}  {'#' * round(50 * mean / top)}")
 
 # Step 5: the seconds of a step by rank and phase. Texts are stored as codes; the attribute flag_meanings lists the texts.
-phases = file["phases"]
+phases = run["phases"]
 seconds = phases["phase_time"][:int(phases.attrs["committed_rows"])].mean(axis=0)
 names = phases["phase"].attrs["flag_meanings"].decode().split()
 print("\nmilliseconds of a step, by rank")

@@ -85,7 +85,8 @@ std::string speed_of(const Run& run) {
   std::string text = quantity(steady_median(run, "tokens_per_s"), Unit::plain, 4) + " tokens/s, " +
                      quantity(step_seconds(run), Unit::seconds) + " a step";
   if (const double mfu = steady_median(run, "mfu"); std::isfinite(mfu)) text += ", MFU " + quantity(mfu, Unit::percent, 2);
-  if (left_out > 0) text += fmt::format("; medians without the first {:.0f} steps", left_out);
+  if (left_out == 1) text += "; medians without the first step";
+  if (left_out > 1) text += fmt::format("; medians without the first {:.0f} steps", left_out);
   return text;
 }
 
@@ -183,7 +184,7 @@ struct Answer {
   const char *group, *columns;
 };
 constexpr Answer answers[] = {{"cases", "layout,backend,algorithm,variation,verdict"},
-                              {"kernels", "name,shape,calls,time,floor"},
+                              {"kernels", "name,shape,calls,time"},
                               {"ranks", "host,cpuset,threads,load,others"}};
 
 std::string answer_in(const Run& run, const Answer& answer, std::size_t most, std::size_t columns) {

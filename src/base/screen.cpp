@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "src/base/text.hpp"
 
@@ -43,7 +44,13 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
     return columns == 0 || columns_of(line) + !begins + columns_of(more) + columns_of(continued) <= columns;
   };
   const auto put = [&](const std::string& word) { line += (begins ? "" : " ") + word, begins = false; };
-  for (std::string word : split(escape_control(text), ' ')) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(escape_control(text), ' '))
+    if (word.starts_with('%') && !words.empty())
+      words.back() += " " + word;  // a number keeps its sign
+    else
+      words.push_back(word);
+  for (std::string& word : words) {
     if (!fits(word) && !begins) next_line();
     while (!fits(word)) {
       const std::size_t piece = columns > indent.size() ? piece_of(word, columns - indent.size()) : 0;

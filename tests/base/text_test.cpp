@@ -106,6 +106,7 @@ TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("", "run this now", 9, " \\") == "run \\\nthis \\\nnow\n");
   CHECK(paragraph("  ", "ring|tree|mesh or", 12) == "  ring|tree|\n  mesh or\n");
   CHECK(paragraph("  ", "a wordthatisverylong b", 8) == "  a\n  wordthatisverylong\n  b\n");
+  CHECK(paragraph("", "bubble 50 %", 10) == "bubble\n50 %\n");
   CHECK(paragraph("", "", 80) == "\n");
 }
 

@@ -1,4 +1,5 @@
 """Checks docs/records.md against real records: the page describes all their contents, and its examples run unchanged."""
+import itertools
 import os
 import re
 import sys
@@ -33,11 +34,17 @@ class Records(unittest.TestCase):
                 start([chorale, "train", "--preset", "tiny-moe", "--threads", "1", "--global-batch-size", "4",
                        "--moe-expert-capacity-factor", "0.5", "--train-iters", "4", "--log-interval", "3", "--eval-samples",
                        "4", "--run-dir", f"{cls.folder}/experts"])]
+        os.mkdir(f"{cls.folder}/suite")
+        made.append(ranks(2, chorale, "compare", *tiny, "--layouts", "dp2,tp2", "--train-iters", "4", "--eval-samples", "4",
+                          "--run-dir", f"{cls.folder}/suite/runs"))
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
-                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "kernels", "runs", "experts"))]
-        cls.output_of_experts = made[-1].stdout + made[-1].stderr
+                     *(f"{cls.folder}/{name}/latest/run.h5"
+                       for name in ("prove", "info", "kernels", "runs", "experts", "suite/runs"))]
+        cls.output_of_experts = made[-2].stdout
+        for name in ("bench.h5", "launches.h5"):
+            os.symlink(f"../{name}", f"{cls.folder}/suite/{name}")
 
     def groups(self, file):
         found = ["/"]
@@ -98,13 +105,27 @@ class Records(unittest.TestCase):
                             xarray.open_dataset(file, group=group, engine=engine) as data:
                         data.load()
 
-    def test_every_example_runs_as_it_stands(self):
+    def test_tables_say_how_many_rows_they_have(self):
+        for file, column in (("launches.h5", "launches/id"), ("prove/latest/run.h5", "cases/layout"),
+                             ("kernels/latest/run.h5", "kernels/name"), ("suite/runs/latest/run.h5", "summary/id")):
+            with h5py.File(f"{self.folder}/{file}") as record:
+                self.assertEqual(record[os.path.dirname(column)].attrs["committed_rows"], len(record[column]))
+
+    def test_the_steps_that_speeds_exclude_are_recorded(self):
+        with h5py.File(f"{self.folder}/suite/runs/latest/run.h5") as suite:
+            self.assertEqual(suite["summary/warm_up"][:].tolist(), [1, 1])  # a tenth of four steps, rounded up
+            for number, id in enumerate(suite["summary/id"].asstr()[:]):
+                self.assertEqual(suite[f"runs/{id}"].attrs["warm_up"], 1)
+                speeds = sorted(suite[f"runs/{id}/train/tokens_per_s"][1:])
+                self.assertAlmostEqual(suite["summary/tokens_per_s"][number], speeds[1], delta=1e-6 * speeds[1])
+
+    def test_every_example_runs_as_it_stands_on_a_run_and_on_a_suite(self):
         blocks = re.findall(r"(?ms)^```(python|sh)\n(.*?)^```", text)
         self.assertGreaterEqual(len(blocks), 7)
-        for language, block in blocks:
-            with self.subTest(block=block):
+        for folder, (language, block) in itertools.product((self.folder, f"{self.folder}/suite"), blocks):
+            with self.subTest(folder=folder, block=block):
                 command = [sys.executable, "-Wignore", "-c", block] if language == "python" else ["bash", "-euc", block]
-                result = start(command, folder=self.folder)
+                result = start(command, folder=folder)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(result.stdout.strip(), "it prints nothing")
 

@@ -94,11 +94,11 @@ class RunSummary(unittest.TestCase):
             change(file)
 
     def test_a_failed_run_says_first_why(self):
-        self.train("nan", 1, "--train-iters", "20", "--lr", "100", "--lr-warmup-iters", "0", "--optimizer", "sgd",
+        self.train("blown", 1, "--train-iters", "20", "--lr", "100", "--lr-warmup-iters", "0", "--optimizer", "sgd",
                    "--clip-grad", "0", "--numerics", "exact", "--no-save", code=1)
-        self.assertRegex(self.summary("nan/latest"), r"^nan/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
-        with h5py.File(f"{self.folder}/nan/latest/run.h5") as file:
-            self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("nan/latest"))
+        self.assertRegex(self.summary("blown/latest"), r"^blown/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
+        with h5py.File(f"{self.folder}/blown/latest/run.h5") as file:
+            self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("blown/latest"))
         # If rank 0 was killed, its record still says "running". What the guards saw is beside it.
         self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
         self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
