@@ -2,39 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::plan {
-namespace {
-
-std::size_t width(const std::string& text) {  // in columns
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-// A line that is too long is broken at spaces, and its other lines are indented. `columns` 0: no limit.
-std::string wrapped(const std::string& line, std::size_t columns) {
-  if (columns == 0 || width(line) <= columns) return line;
-  const std::size_t margin = line.find_first_not_of(' ');
-  std::string out, now(margin, ' ');
-  for (const std::string& word : split(line.substr(margin), ' ')) {
-    const bool begins = now.find_first_not_of(' ') == std::string::npos;
-    if (!begins && width(now) + 1 + width(word) > columns) {
-      out += now + "\n", now = std::string(margin + 2, ' ') + word;
-      continue;
-    }
-    now += (begins ? "" : " ") + word;
-  }
-  return out + now;
-}
-
-}  // namespace
-
 std::string on_screen(const std::string& words) {
   std::vector<std::string> lines = split(words, '\n');
-  for (std::string& line : lines) line = wrapped(line, screen_columns());
+  for (std::string& line : lines) {
+    const std::size_t margin = line.find_first_not_of(' ');
+    if (margin == std::string::npos) continue;
+    line = paragraph(std::string(margin, ' '), line.substr(margin), screen_columns());
+    line.pop_back();  // the end of its last line
+  }
   return join(lines, "\n");
 }
 
