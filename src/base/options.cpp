@@ -240,7 +240,8 @@ std::string Options::help_text() const {
   }
   const bool takes_sizes =
       std::ranges::any_of(options_, [](const Option& option) { return option.metavar.starts_with("BYTES"); });
-  if (takes_sizes) out += "\nBYTES: 80G and 80GiB are 80 · 2³⁰ bytes, 80GB is 80 · 10⁹; K, M and T likewise\n";
+  if (takes_sizes)
+    out += "\n" + paragraph("BYTES: ", "80G and 80GiB are 80 · 2³⁰ bytes, 80GB is 80 · 10⁹; K, M and T likewise", columns);
   return out;
 }
 
