@@ -116,7 +116,7 @@ StepParts step_parts(const std::vector<const Run*>& runs) {
 
 double steps_of_warm_up(const Run& run) {
   const std::int64_t steps = std::ssize(run.group("train").numbers("step"));
-  return steps == 0 ? absent : static_cast<double>(warm_up_of(steps, run.source->warm_up));
+  return steps == 0 || !run.source ? absent : static_cast<double>(warm_up_of(steps, run.source->warm_up));
 }
 
 double steady_median(const Run& run, const char* column) {
