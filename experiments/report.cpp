@@ -97,9 +97,10 @@ std::string how_equal(const std::vector<std::string>& a, const std::vector<std::
 class Report final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("file", files_,
-                           "records, folders of runs, and rows that were measured elsewhere (*.csv); default: runs/latest; with "
-                           "--html, also the page to write (*.html)");
+    options.add_positional(
+        "file", files_,
+        "records, folders of runs, and rows that were measured elsewhere (*.csv); default: runs/latest; with "
+        "--html, also the page to write (*.html)");
     options.add("html", html_, "write a page with figures; default: report.html beside the first record");
     options.add("svg", svg_, "write the figures of the page into this folder, one SVG file each").words("DIR");
     options.add("tensorboard", tensorboard_, "write TensorBoard's event files into this folder: tensorboard --logdir DIR")
