@@ -40,8 +40,7 @@ class Records(unittest.TestCase):
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
-                     *(f"{cls.folder}/{name}/latest/run.h5"
-                       for name in ("prove", "info", "kernels", "runs", "experts", "suite/runs"))]
+                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "kernels", "runs", "experts"))]
         cls.output_of_experts = made[-2].stdout
         for name in ("bench.h5", "launches.h5"):
             os.symlink(f"../{name}", f"{cls.folder}/suite/{name}")
@@ -113,7 +112,7 @@ class Records(unittest.TestCase):
 
     def test_the_steps_that_speeds_exclude_are_recorded(self):
         with h5py.File(f"{self.folder}/suite/runs/latest/run.h5") as suite:
-            self.assertEqual(suite["summary/warm_up"][:].tolist(), [1, 1])  # a tenth of four steps, rounded up
+            self.assertEqual(set(suite["summary/warm_up"][:]), {1})  # a tenth of four steps, rounded up
             for number, id in enumerate(suite["summary/id"].asstr()[:]):
                 self.assertEqual(suite[f"runs/{id}"].attrs["warm_up"], 1)
                 speeds = sorted(suite[f"runs/{id}/train/tokens_per_s"][1:])
