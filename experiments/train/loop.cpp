@@ -20,7 +20,7 @@ std::string words_for_drops(const Training& training) {
 
 Progress::Screen screen_for(const Loop::Parts& parts) {
   return parts.run.recorder && parts.session.run_name.empty() ? Progress::screen_at(parts.session.log_level)
-                                                          : Progress::Screen{};
+                                                              : Progress::Screen{};
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, co
   write_file(file, chrome_trace(traces, run.folder.filename().string()));
   record_calls(*run.recorder, traces);
   run.log.result("traced {} passes, {} layers and kernels, and {} calls to {}: open it in ui.perfetto.dev", passes, inner,
-               calls, file.string());
+                 calls, file.string());
 }
 
 }  // namespace chorale::train
