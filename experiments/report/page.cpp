@@ -60,7 +60,7 @@ th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background
 }
 )css";
 
-std::string paragraph(const std::string& text, const std::string& kind = "") {
+std::string html_paragraph(const std::string& text, const std::string& kind = "") {
   return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : " class=\"" + kind + "\"", escape_xml(text));
 }
 
@@ -135,7 +135,7 @@ std::string unfinished(const RecordSet& records) {
   constexpr std::size_t most = 5;
   const std::size_t more = words.size() > most ? words.size() - most : 0;
   words.resize(words.size() - more);
-  return paragraph(
+  return html_paragraph(
       join(words, "; ") + (more ? fmt::format("; and {} more", more) : "") +
           ": the page shows the data up to its last flush. A run marked running has not ended yet, or was killed.",
       "warning");
@@ -176,7 +176,7 @@ std::string figure_of(const Drawing& drawing, const std::string& file, bool alon
 
 std::string section_of(const FigureRow& row, const Figure& figure, const std::string& finding, Looks& looks) {
   std::string html = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title),
-                                 finding.empty() ? "" : paragraph(finding));
+                                 finding.empty() ? "" : html_paragraph(finding));
   const std::string numbers = figure.numbers.html();
   if (figure.numbers_first) html += scrolled(numbers);
   if (!figure.charts.empty()) html += "<div class=\"charts\">\n";
@@ -225,10 +225,10 @@ std::string page_of(const RecordSet& records) {
       "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}<main>\n",
       escape_xml(title), style, chart_styles(), patterns());
-  html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), paragraph(facts_of(records), "facts"),
-                      paragraph(shows, "shows"), unfinished(records));
+  html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title),
+                      html_paragraph(facts_of(records), "facts"), html_paragraph(shows, "shows"), unfinished(records));
   html += sections + settings_of(records);
-  if (!left_out.empty()) html += paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
+  if (!left_out.empty()) html += html_paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
   return html + "</main>\n</body>\n</html>\n";
 }
 
