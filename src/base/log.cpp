@@ -18,8 +18,8 @@ namespace {
 constexpr spdlog::level::level_enum spdlog_levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                        spdlog::level::err};
 
-// Whether this warning is the first of its words. A console shows each once: a suite runs many alike runs in one process, and
-// each of them would give the same warnings.
+// Whether the console has not shown this warning yet. A suite runs many similar runs in one process, and each would give the
+// same warnings again. A process has one console, so this set is global.
 bool is_news(const std::string& warning) {
   static std::mutex mutex;
   static std::set<std::string> shown;

@@ -13,7 +13,8 @@ std::size_t screen_columns();
 std::size_t columns_of(std::string_view text);  // that it takes on the screen: counts code points
 
 // Breaks a text between words into lines that fit `columns`; 0: no limit. The first line begins with `head`, and the others
-// are indented as far. There is no break before a "%". A word that is longer than a line is broken after a "|". `continued` ends each line but the last.
+// are indented as far. There is no break before a "%". A word that is longer than a line is broken after a "|". Each line
+// but the last ends with `continued`.
 std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued = "");
 
 }  // namespace chorale
