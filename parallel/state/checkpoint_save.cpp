@@ -62,8 +62,9 @@ std::string write_share(const PartialSet& set, const Peers& peers, const std::ve
 std::int64_t seal(const PartialSet& set, const Metadata& metadata, const std::vector<std::string>& shares) {
   Manifest manifest{metadata, {}, {}};
   for (const std::string& share : shares) add_share(manifest, share);
-  const std::string text = manifest_text(manifest);
+  std::string text;
   set.together([&] {
+    text = manifest_text(manifest);
     if (!set.is_maker()) return "";
     write_durably(set.path() / "manifest.json", text);
     sync_folder(set.path());

@@ -193,7 +193,7 @@ class CommandLine(unittest.TestCase):
             again = start([chorale, "info", "--config", f"{folder}/latest/config.toml"])
             self.assertEqual(again.returncode, 0, again.stderr)
             for form in ("text", "csv", "md", "json"):
-                report = start([chorale, "report", file, "--format", form])
+                report = start([chorale, "report", file, "--format", form, *["--all"] * (form == "text")])
                 self.assertEqual(report.returncode, 0, report.stderr)
                 self.assertIn("local_rank", report.stdout)
                 if form == "csv":

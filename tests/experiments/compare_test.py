@@ -62,7 +62,7 @@ class Compare(unittest.TestCase):
         self.assertIn("report.html", result.stdout)
         self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range of the runs +relative to the fastest")
         self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ "
-                                        r"\(\?\): 2 of each; 6 repetitions in turns are needed\.$")
+                                        r"\(\?\): 2 of each; 6 repetitions in turns are needed\. On the Pareto front ")
         for word in ("~", "significant", "is the fastest"):
             self.assertNotIn(word, result.stdout)
         file = f"{self.folder}/latest/run.h5"
@@ -368,7 +368,7 @@ vary.lr = [1e-3, 100]
         process = spawn([*launch, "-n", "2", chorale, "compare", suite, "--run-dir", self.folder], stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE)
         until(lambda: os.path.exists(f"{self.folder}/latest/suite.toml"), process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGUSR1)  # after SIGINT, mpirun kills ranks that take over a second, as on a busy machine
         output, errors = finish(process)
         self.assertIn(f"stopped; to run the rest: mpirun -n 2 {chorale} compare --resume ", output, errors)
         with open(f"{self.folder}/latest/suite.toml", "r+") as file:
