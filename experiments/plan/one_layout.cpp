@@ -86,6 +86,7 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
     offloaded.add(stage, offloaded_by(plan, o.update, as));
   }
   out.words(head_of(one, bubble, forecast));
+  if (one.shortage) out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
   if (one.system) {
     out.fact("step_s", on_system.seconds);
     out.fact("mfu", on_system.mfu());
@@ -107,7 +108,6 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
   }
   if (!zero_traffic.empty()) out.words(zero_traffic + "\n");
   if (one.hosts) one.hosts->add_traffic(out, one.request, as);
-  if (one.shortage) out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
   return out.print();
 }
 

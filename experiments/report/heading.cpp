@@ -24,8 +24,7 @@ std::string recorded_reason(const Reader& record) {
 
 // What the guards saw. Rank 0 writes the record, so if it was killed, only they know why.
 std::string seen_reason(const std::string& file) try {
-  const std::string lost = read_dumps(std::filesystem::path(file).parent_path()).lost;
-  return lost.starts_with("error: ") ? lost.substr(7) : lost;
+  return read_dumps(std::filesystem::path(file).parent_path()).lost;
 } catch (const Error&) {
   return "";
 }
@@ -46,6 +45,7 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   if (status.empty() || status == "ok") return "";
   std::string reason = recorded_reason(record);
   if (reason.empty() && status != "stopped") reason = seen_reason(file);
+  if (reason.starts_with("error: ")) reason = reason.substr(7);  // the heading says it
   const bool known = !reason.empty();
   if (!known) reason = status == "stopped" ? "by a signal" : status == "running" ? last_sign_of_life(record) : "see its log";
   constexpr std::size_t most_lines = 4;

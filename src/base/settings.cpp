@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -170,6 +171,7 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
   refuse_unusable_paths(options, settings);
+  std::set<std::string> excluded;  // their files are not read: nobody knows which of the two is meant
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
     if (one && other && !one->text.empty() && !other->text.empty()) {
@@ -177,13 +179,15 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
                         numbers = fmt::format("{} is {} ({}), {} is {} ({})", one->key, one->text, one->origin, other->key,
                                               other->text, other->origin);
       options.refuse({what, numbers, "give one of the two", fmt::format("{}: {}", what, numbers)});
+      excluded.insert({option.name, option.replaced});
     }
   }
   std::vector<Setting> rising;
   const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
   const auto add_foreign = [&](bool below_preset) {
     for (const ForeignConfig& other : foreign)
-      if (const Setting* file = last_of(settings, other.option); file && other.below_preset == below_preset) {
+      if (const Setting* file = last_of(settings, other.option);
+          file && other.below_preset == below_preset && !excluded.contains(other.option)) {
         Foreign read = behind(*file, presets, foreign);
         std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
         add(read.settings);

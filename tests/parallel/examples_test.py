@@ -157,9 +157,9 @@ class Examples(unittest.TestCase):
                 self.assertRegex(read.stdout, rf"(?m)^{count} ranks on .*: ok$")
                 self.assertRegex(read.stdout, rf"(?m)^15 steps, \d+ tokens/s, the last loss {last:.4f}$")
                 self.assertEqual(len(re.search(r"(?m)^  forward +(.*)$", read.stdout).group(1).split()), count)
-        suite = start([chorale, "compare", "--preset", "tiny", "--layouts", "dp1", "--repetitions", "1", "--train-iters", "4",
-                       "--threads", "1", "--global-batch-size", "4", "--eval-samples", "4", "--run-dir",
-                       f"{self.folder}/suites"])
+        suite = start([chorale, "compare", "--preset", "tiny", "--layouts", "dp1", "--repetitions", "1",
+                       "--train-iters", "4", "--threads", "1", "--global-batch-size", "4", "--eval-samples", "4",
+                       "--run-dir", f"{self.folder}/suites"])
         self.assertEqual(suite.returncode, 0, suite.stderr)
         read = [sys.executable, "examples/5_read_a_record.py", f"{self.folder}/suites/latest/run.h5"]
         self.assertRegex(start(read).stdout, r"(?m)^a suite of 1 runs; this is dp1-r1$(.*\n)*4 steps, \d+ tokens/s, ")

@@ -9,6 +9,7 @@
 
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {
@@ -53,6 +54,21 @@ void correct(std::vector<std::vector<Winner>>& table) {
 
 std::string letter_of(std::size_t series) {
   return series < 26 ? std::string(1, static_cast<char>('A' + series)) : fmt::format("{}", series);
+}
+
+// The series that win in the most cells. `order`: series with the cells that they win, the most first.
+std::string leaders_in_words(const std::vector<std::pair<std::string, std::size_t>>& order, std::size_t cells) {
+  const std::size_t most = order.front().second;
+  std::vector<std::string> leaders;
+  for (const auto& [name, count] : order)
+    if (count == most) leaders.push_back(name);
+  if (leaders.size() == 1)
+    return fmt::format("{} has the lowest median in {} of {} cells, the most of any", leaders[0], most, cells);
+  if (leaders.size() > 4)
+    return fmt::format("{} series have the lowest median in {} of {} cells each", leaders.size(), most, cells);
+  const std::string last = leaders.back();
+  leaders.pop_back();
+  return fmt::format("{} and {} have the lowest median in {} of {} cells each", join(leaders, ", "), last, most, cells);
 }
 
 }  // namespace
@@ -110,8 +126,7 @@ std::optional<Figure> winners(const RecordSet& records) {
                                               : winner.mark()});
     }
   }
-  const std::string most = fmt::format("{} has the lowest median in {} of {} cells, the most of any", order.front().first,
-                                       order.front().second, fields);
+  const std::string most = leaders_in_words(order, fields);
   const std::size_t blocks = fewest_blocks_of(rows);
   figure.finding =
       unknown > 0
@@ -121,7 +136,8 @@ std::optional<Figure> winners(const RecordSet& records) {
                 "in turns are needed.",
                 most, blocks, fewest_blocks)
           : fmt::format(
-                "{}; {} of {} winners are significantly ahead; the others (~) cannot be distinguished from the next ({}, "
+                "{}; {} of {} winners are significantly ahead; the other winners (~) cannot be distinguished from the next "
+                "series ({}, "
                 "Holm's correction for all cells, p ≥ {}).",
                 most, alone, fields, test, significant);
   figure.charts.push_back(drawing_of(std::move(chart)));
