@@ -198,7 +198,7 @@ class Compare(unittest.TestCase):
                 winner = re.search(rf"(?m)^all_reduce, {count} +{size} +shm (\w+) .* shm (\w+)  ", result.stdout)
                 self.assertTrue(winner, result.stdout)
                 self.assertEqual({winner[1], winner[2]}, {"ring", "direct"})
-        self.assertIn("has the lowest median in", result.stdout)
+        self.assertIn(" the lowest median in ", result.stdout)  # "have", if several series win equally often
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)
         six = self.compare(suite, "--repetitions", "6")
