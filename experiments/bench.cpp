@@ -152,7 +152,7 @@ class BenchCommand final : public Command {
   }
 
   static void say_stopped(const std::string& numbers) {
-    chorale::say_stopped(numbers, "what is printed and recorded is complete: start it again for all");
+    chorale::say_stopped(numbers, "the complete ones are printed and recorded: start it again for all");
   }
 
   // Prints how the ± column is meant, above the tables.

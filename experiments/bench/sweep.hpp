@@ -35,7 +35,7 @@ struct Outcome {
 };
 Outcome run(const Sweep& sweep, const Session& session);
 
-// What to tell the user if there were no rows to measure. `processes`: the number that was started.
+// The error to report if there were no rows to measure. `processes`: the number that was started.
 Error nothing_measured(const Outcome& outcome, int processes);
 
 }  // namespace chorale::bench

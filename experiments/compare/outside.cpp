@@ -55,7 +55,8 @@ bool is_found(const std::string& word, const fs::path& folder) {
                              [&](const std::string& place) { return is_executable(fs::path(place) / word); });
 }
 
-// What Open MPI and the launchers built on PMIx, PMI and Hydra add for a rank, not what users set for Open MPI.
+// Whether a launcher (Open MPI, or one built on PMIx, PMI or Hydra) sets this variable for each rank. Users' own settings
+// for Open MPI are not among these.
 bool is_for_ranks(const std::string& variable) {
   static const char* const beginnings[] = {"PMIX_",
                                            "PMI_",

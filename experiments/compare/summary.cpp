@@ -62,7 +62,7 @@ std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts
   return numbers;
 }
 
-// The texts as numbers, NaN for those that are empty; nothing if one of them is no number.
+// Reads the texts as numbers. An empty text is NaN. Returns an empty vector if any other text is not a number.
 std::vector<double> numbers_in(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
   bool is_any = false;

@@ -1,4 +1,4 @@
-// What a plan takes where "auto" is left for backends and algorithms. A run would ask its ranks; a plan assumes that all
+// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks; a plan has none. So it assumes that all
 // ranks run on machines like this one, or on a named machine. The output states every assumption.
 #pragma once
 #include <string>

@@ -1,4 +1,4 @@
-// What `chorale plan` prints about one request: words and tables, in one of four formats.
+// The output of `chorale plan` for one request: words and tables, in one of four formats.
 //
 //   text    the words, and the tables under their headings; on a terminal, both fit its width
 //   json    one object: facts, and each table as an array of rows, {"layout": "dp2", "stages": [{…}], "traffic": […]}

@@ -226,7 +226,7 @@ std::vector<std::string> row_of(const Found& f, const Found& fastest, const Sear
   return row;
 }
 
-// What was executed, fastest first, with what each loses against the fastest.
+// Adds a row for each way that was executed, fastest first, with the seconds that it loses to the fastest.
 void add_table(Document& out, const SearchResult& result, const SearchRequest& request, const Wording& as) {
   const Found& fastest = result.best.front();
   TextTable table(columns_of(request, as));

@@ -22,7 +22,7 @@ std::string recorded_reason(const Reader& record) {
   return "";
 }
 
-// What the guards saw. Rank 0 writes the record, so if it was killed, only they know why.
+// The reason that the guards saw. Rank 0 writes the record, so if rank 0 was killed, only the guards know why.
 std::string seen_reason(const std::string& file) try {
   return read_dumps(std::filesystem::path(file).parent_path()).lost;
 } catch (const Error&) {

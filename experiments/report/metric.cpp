@@ -40,11 +40,6 @@ const std::set<std::string> for_both{"dtype",       "optimizer",   "global-batch
 
 }  // namespace
 
-const std::vector<std::string>& metrics() {
-  static const std::vector<std::string> names{by_speed, by_loss};
-  return names;
-}
-
 Option& add_metric(Options& options, std::string& metric) {
   std::vector<std::string> names = metrics();
   names.insert(names.begin(), by_settings);

@@ -1,4 +1,4 @@
-// What decides which training run of a comparison is the best (ranking.hpp), and what counts as one sample of it.
+// The metric that ranks the training runs of a comparison (ranking.hpp), and its unit of sampling.
 //
 //   tokens/s        the most is best    a sample is a repetition, in which all runs took turns
 //   held-out loss   the least is best   a sample is a seed: repetitions with one seed repeat its loss, so they say nothing
@@ -16,7 +16,7 @@
 namespace chorale::report {
 
 inline constexpr const char *by_settings = "auto", *by_speed = "tokens/s", *by_loss = "held-out loss";
-const std::vector<std::string>& metrics();                  // the last two
+const std::vector<std::string>& metrics();                  // their names (ranking.cpp)
 Option& add_metric(Options& options, std::string& metric);  // --metric
 
 // By the settings in which training runs differ.

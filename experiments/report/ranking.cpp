@@ -21,6 +21,15 @@ const std::vector<Criterion>& all_criteria() {
   return criteria;
 }
 
+const std::vector<std::string>& metrics() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const Criterion& criterion : all_criteria()) found.emplace_back(criterion.name);
+    return found;
+  }();
+  return names;
+}
+
 const Criterion& criterion_of(const RecordSet& records) {
   const auto named = [&](const Criterion& criterion) { return records.metric == criterion.name; };
   const auto found = std::ranges::find_if(all_criteria(), named);

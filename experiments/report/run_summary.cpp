@@ -37,7 +37,7 @@ double sum_of(const std::vector<double>& values) {
 
 double most_of(const std::vector<double>& values) { return values.empty() ? absent : std::ranges::max(values); }
 
-// Of all ranks; absent if a library sent bytes that it did not count.
+// The bytes of all ranks. Absent if any rank used a library that does not count its bytes.
 double counted(const std::vector<double>& bytes) {
   return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
 }

@@ -24,7 +24,8 @@ Axis axis_of(Along along);
 // A step without a finite value stays in the curve as a gap.
 Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, Along along = Along::steps,
                const std::string& group = "train");
-// Of all labels with training steps that a machine took: steps in virtual time are all alike. Empty curves are left out.
+// One curve per label with training steps. Simulated runs are left out, because their steps all take the same time. So are
+// empty curves.
 std::vector<Curve> curves_of(const RecordSet& records, const std::string& column, Along along = Along::steps);
 
 // One line per group of identical curves. The first few have looks of their own; the others are gray.

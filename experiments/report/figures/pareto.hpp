@@ -1,5 +1,5 @@
-// What the runs achieve against the memory that they need: one dot per label, and the Pareto front. A run is on the front if
-// no other run is at least as good in both, and better in one.
+// The speed or loss of the runs against their memory: one dot per label, and the Pareto front. A run is on the front
+// if no other run is at least as good in both, and better in one.
 //
 //   tokens/s │         ┌─── ● dp4        front: pp4, tp4, dp4
 //            │   ┌─ ● tp4                dp4.z3 is not: tp4 is faster and needs less memory
