@@ -8,7 +8,7 @@ from programs import start
 
 def make(*words):
     """Runs make as a user would: without the settings of the make that runs these tests, and without touching stamps."""
-    return start(["make", "SETUP=", "always=", *words], MAKEFLAGS="", MAKELEVEL="")
+    return start(["make", "SETUP=", "always=", "steps=", *words], MAKEFLAGS="", MAKELEVEL="")
 
 
 class Jobs(unittest.TestCase):
