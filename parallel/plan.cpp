@@ -246,6 +246,8 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     plan.evaluation = pretence.sent_by([&](Training& t) {
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
+      const RankPlan both = observed(t);  // forward passes alone may have more results on their way than a step
+      plan.step.peak = both.peak, plan.step.at_peak = both.at_peak, plan.step.peak_bytes = both.peak_bytes;
     });
   if (request.options.update == UpdateTime::speculative)
     pretence.sent_by([&](Training& t) {

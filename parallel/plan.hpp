@@ -11,8 +11,8 @@
 //
 //     steps · (bytes of a step) − skipped · (bytes of publishing) + evaluations · (bytes of an evaluation)
 //
-// Only peaks may differ. A pipeline message stays allocated until its receiver has it, so a measured peak may contain a
-// few more messages than the plan.
+// Peaks of memory are equal, too, except that of `comm`: the results of pipeline stages on their way. How long they stay
+// depends on the speed of their receivers. The plan counts them as long as the schedule allows, so a run has no more.
 #pragma once
 #include <array>
 #include <optional>

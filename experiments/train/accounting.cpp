@@ -182,14 +182,14 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
     if (!axes[row].follows())
       recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
   recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
-                   "planned peak of a step");
+                   "planned peak of a step and of an evaluation");
   if (training.tier())
     recorder.numbers("memory", "tier_held", {"rank", "category"}, ranks.column(axes.size() + categories, categories), "byte",
                      "planned bytes in the slow tier");
   recorder.numbers("memory", "planned_at_peak", {"rank", "category"}, ranks.column(axes.size() + 2 * categories, categories),
                    "byte", "planned bytes when the rank holds the most, all categories together");
   recorder.numbers("memory", "planned_total", {"rank"}, ranks.column(axes.size() + 3 * categories), "byte",
-                   "planned peak of a step, all categories together");
+                   "planned peak of a step and of an evaluation, all categories together");
 }
 
 // Records the resident memory of each rank, as the kernel counts it. With a slow tier, rank 0 also logs its own.

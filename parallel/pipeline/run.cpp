@@ -3,24 +3,30 @@
 #include <algorithm>
 #include <limits>
 
+#include "parallel/pipeline/check.hpp"
+
 namespace chorale {
 namespace {
 
 class ScheduleRun {
  public:
   ScheduleRun(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
-      : schedule_(schedule), axis_(axis), part_(part), clock_(clock) {}
+      : schedule_(schedule),
+        axis_(axis),
+        part_(part),
+        clock_(clock),
+        read_at_latest_(chorale::read_at_latest(schedule, axis.rank())) {}
 
   PipelineTimes run() {
     const std::vector<PipelineAction>& actions = schedule_.actions.at(static_cast<std::size_t>(axis_.rank()));
     const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
-    for (const PipelineAction& action : actions) {
-      if (is_left_out(action.micro_batch)) continue;
-      std::erase_if(sends_, [](Axis::Pending& send) { return send.test(); });
-      for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) sends_.front().wait();
-      act(action);
+    for (; next_ < actions.size(); ++next_) {
+      if (is_left_out(actions[next_].micro_batch)) continue;
+      std::erase_if(sends_, [this](Sent& sent) { return !axis_.pretends() && sent.call.test(); });
+      for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) end(sends_.front());
+      act(actions[next_]);
     }
-    for (Axis::Pending& send : sends_) send.wait();
+    for (Sent& sent : sends_) sent.call.wait();
     require(flying_.empty(), "{} micro-batches are still in flight", flying_.size());
     return std::move(times_);
   }
@@ -34,6 +40,17 @@ class ScheduleRun {
     return false;
   }
 
+  struct Sent {
+    Axis::Pending call;
+    std::size_t read_by;  // see read_at_latest()
+  };
+
+  // The receiver has the result, or the stage must wait for that.
+  static bool end(Sent& sent) {
+    if (!sent.call.test()) sent.call.wait();
+    return true;
+  }
+
   void act(const PipelineAction& action) {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
@@ -42,16 +59,17 @@ class ScheduleRun {
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     if (mine.kept_inputs && action.kind == Pass::backward) mine.kept_inputs->read_ahead();
     Tensor message = receive(action, mine.context);
+    std::erase_if(sends_, [this](Sent& sent) { return sent.read_by <= next_ && end(sent); });
     const TimingEvent begun = record_event(mine.context.queue, clock_);
     const double exposed = axis_.time().until(begun.host).exposed;
     const Tensor made = work(action, mine, std::move(message));
     const TimingEvent done = record_event(mine.context.queue, clock_);
     times_.passages.push_back({action, begun, done, axis_.time().until(done.host).exposed - exposed});
-    const bool goes_on = send(action, made);
+    const bool stays = send(action, made);
     if (mine.kept_inputs) mine.kept_inputs->finish_writes();
     if (action.kind == Pass::forward && action.chunk == 0)
       times_.activation_bytes =
-          mine.context.memory.ledger().current(Category::activations) - held - (goes_on ? made.bytes() : 0);
+          mine.context.memory.ledger().current(Category::activations) - held - (stays ? made.bytes() : 0);
     if (!mine.context.tape || action.kind == Pass::weights || (action.kind == Pass::backward && !schedule_.splits))
       flying_.erase(key);
   }
@@ -86,23 +104,25 @@ class ScheduleRun {
     return message;
   }
 
+  // Whether another chunk of this stage needs the result.
   bool send(const PipelineAction& action, const Tensor& made) {
     const auto to = taker_of(schedule_, {axis_.rank(), action});
     if (!to || !made) return false;
-    if (to->stage == axis_.rank())
-      here_[{to->action.micro_batch, to->action.chunk}] = made;
-    else
-      sends_.push_back(axis_.start_send(made, static_cast<int>(to->stage)));
-    return true;
+    if (to->stage == axis_.rank()) return here_[{to->action.micro_batch, to->action.chunk}] = made, true;
+    made.count_as(Category::comm);
+    sends_.push_back({axis_.start_send(made, static_cast<int>(to->stage)), read_at_latest_[next_]});
+    return false;
   }
 
   const PipelineSchedule& schedule_;
   Axis& axis_;
   const PipelinePart& part_;
   Clock& clock_;
+  std::vector<std::size_t> read_at_latest_;  // by action
+  std::size_t next_ = 0;                     // the action that runs now
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
-  std::vector<Axis::Pending> sends_;
+  std::vector<Sent> sends_;
   PipelineTimes times_;
   std::int64_t begun_ = 0;                                       // the number of micro-batches that have begun
   std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // this micro-batch and later ones are left out

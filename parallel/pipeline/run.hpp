@@ -3,6 +3,10 @@
 //
 //   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own input. Its result is sent while the next action
 //   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
+//
+// When the receiver has it depends on the speed of both stages. So a result on its way counts as communication: the bytes
+// of activations follow from the schedule alone. In a plan, each result is read as late as the schedule allows
+// (read_at_latest), so a run never has more bytes on their way than planned.
 #pragma once
 #include <functional>
 #include <map>

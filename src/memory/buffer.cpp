@@ -58,6 +58,13 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
+void Buffer::count_as(Category category) {
+  require(memory_ != nullptr, "a buffer without bytes counts nowhere");
+  ledger_->add(category_, -bytes_);
+  ledger_->add(category, bytes_);
+  category_ = category;
+}
+
 void Buffer::swap(Buffer& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(ledger_, other.ledger_);

@@ -50,6 +50,7 @@ class Buffer {
   void* data() const { return data_; }  // nullptr if phantom
   std::int64_t bytes() const { return bytes_; }
   Category category() const { return category_; }
+  void count_as(Category category);  // from now on, in the ledger
   Memory* memory() const { return memory_; }
   Device device() const { return memory_ ? memory_->device() : Device{}; }
   bool phantom() const { return memory_ && !memory_->stores(); }

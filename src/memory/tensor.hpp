@@ -33,6 +33,7 @@ class Tensor {
   explicit operator bool() const { return storage_ != nullptr; }
   // Identifies the storage: equal for all views of one tensor, stored or phantom.
   const void* storage() const { return storage_.get(); }
+  void count_as(Category category) const { storage_->count_as(category); }  // the storage, so all views of it
 
   Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, the only cut that stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred

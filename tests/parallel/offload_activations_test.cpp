@@ -3,6 +3,7 @@
 #include "parallel/plan.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
+#include "tests/parallel/plan_requests.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
@@ -139,14 +140,7 @@ TEST_CASE("memory with activations in a file is as planned") {
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
             test::Run run(options, std::move(mesh), memory);
             run.steps(1);
-            const Ledger& ledger = run.training.ledger();
-            const std::int64_t message = layout.stages() > 1 ? 4 * options.micro_batch * 12 * 48 * 4 : 0;  // plan.hpp: peaks
-            for (std::size_t c = 0; c < categories; ++c)
-              if (const std::int64_t more = ledger.peak(static_cast<Category>(c)) - plan.peak[c];
-                  more < 0 || more > (c == activations ? message : 0))
-                return fmt::format("{}: planned {}, measured {}", category_names[c], plan.peak[c],
-                                   ledger.peak(static_cast<Category>(c)));
-            return "";
+            return test::difference_of_memory(plan, observed(run.training));
           }) == "");
   }
 }

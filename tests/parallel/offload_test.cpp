@@ -8,6 +8,7 @@
 #include "parallel/state/fingerprint.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
+#include "tests/parallel/plan_requests.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
@@ -132,15 +133,8 @@ TEST_CASE("memory with offload is as planned, and nothing but windows and the un
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, rank);
             test::Run run(options, std::move(mesh), memory);
             run.training.step(run.read);
-            const Ledger& ledger = run.training.ledger();
-            for (std::size_t c = 0; c < categories; ++c)
-              if (ledger.peak(static_cast<Category>(c)) != plan.peak[c] ||
-                  ledger.current(static_cast<Category>(c)) != plan.held[c])
-                return fmt::format("{}: planned {} and {}, measured {} and {}", category_names[c], plan.peak[c],
-                                   plan.held[c], ledger.peak(static_cast<Category>(c)),
-                                   ledger.current(static_cast<Category>(c)));
-            if (ledger.current(Category::optimizer) != 0) return "states of the optimizer stayed in memory";
-            return "";
+            if (run.training.ledger().current(Category::optimizer) != 0) return "states of the optimizer stayed in memory";
+            return test::difference_of_memory(plan, observed(run.training));
           }) == "");
   }
 }

@@ -4,6 +4,7 @@
 
 #include "parallel/forecast/step.hpp"
 #include "tests/parallel/hybrid.hpp"
+#include "tests/parallel/plan_requests.hpp"
 #include "tests/temporary.hpp"
 
 namespace chorale {
@@ -60,14 +61,8 @@ TEST_CASE("memory and bytes are as planned however many units ahead values are g
                 clear_accounts(run.training.mesh());
                 run.training.clear_tier_traffic();
                 run.training.step(run.read);
-                const Ledger& ledger = run.training.ledger();
-                for (std::size_t c = 0; c < categories; ++c) {
-                  const auto category = static_cast<Category>(c);
-                  const bool messages_stay = layout.stages() > 1 && category == Category::activations;
-                  if ((ledger.peak(category) != plan.peak[c] && !messages_stay) || ledger.current(category) != plan.held[c])
-                    return fmt::format("{}: planned {} and {}, measured {} and {}", category_names[c], plan.peak[c],
-                                       plan.held[c], ledger.peak(category), ledger.current(category));
-                }
+                if (const std::string other = test::difference_of_memory(plan, observed(run.training)); !other.empty())
+                  return other;
                 if (!(plan.tier_passes == run.training.tier_passes())) return "other bytes moved between file and memory";
                 if (!(plan.tier_passes == with_one.tier_passes)) return "the bytes read from the file depend on the units";
                 return difference(plan.axes, with_one.axes, true);

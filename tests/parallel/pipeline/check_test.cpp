@@ -2,6 +2,8 @@
 #include "parallel/pipeline/check.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 
 #include "tests/parallel/pipeline/shapes.hpp"
 
@@ -33,6 +35,102 @@ TEST_CASE("the largest number of activations in flight on each stage matches the
       if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // a chunk is half of a stage
     }
   });
+}
+
+std::size_t position_of(const PipelineSchedule& schedule, const StagedAction& of) {
+  const auto& actions = schedule.actions[static_cast<std::size_t>(of.stage)];
+  return static_cast<std::size_t>(std::ranges::find(actions, of.action) - actions.begin());
+}
+
+// Lets a stage begin its first actions, so many, and runs no more than that needs.
+void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t number, std::vector<std::size_t>& begun) {
+  for (std::size_t& mine = begun[static_cast<std::size_t>(stage)]; mine < number; ++mine) {
+    const auto source = source_of(schedule, {stage, schedule.actions[static_cast<std::size_t>(stage)][mine]});
+    if (source && source->stage != stage) run_least(schedule, source->stage, position_of(schedule, *source) + 1, begun);
+  }
+}
+
+// Visits the results that a stage has sent up to this action: the index of the action that made it, and whether its taker
+// has begun.
+template <class Visit>
+void each_sent(const PipelineSchedule& schedule, std::int64_t stage, std::size_t last, const std::vector<std::size_t>& begun,
+               Visit visit) {
+  for (std::size_t i = 0; i <= last; ++i)
+    if (const auto taker = taker_of(schedule, {stage, schedule.actions[static_cast<std::size_t>(stage)][i]});
+        taker && taker->stage != stage)
+      visit(i, begun[static_cast<std::size_t>(taker->stage)] > position_of(schedule, *taker));
+}
+
+TEST_CASE("a result is known to be read once all executions have read it") {
+  each_pipeline(4, 6, [&](const std::string&, const PipelineSchedule& schedule) {
+    std::int64_t wrong = 0;
+    for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
+      const std::vector<std::size_t> latest = read_at_latest(schedule, stage);
+      for (std::size_t at = 0; at < latest.size(); ++at) {
+        std::vector<std::size_t> begun(schedule.actions.size(), 0);
+        run_least(schedule, stage, at + 1, begun);
+        each_sent(schedule, stage, at, begun, [&](std::size_t i, bool is_read) { wrong += is_read != (latest[i] <= at); });
+      }
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("whatever the speed of the stages, no result is read later than known") {
+  std::mt19937 random(1);
+  each_pipeline(4, 6, [&](const std::string&, const PipelineSchedule& schedule) {
+    std::vector<std::vector<std::size_t>> latest;
+    for (std::int64_t stage = 0; stage < schedule.stages; ++stage) latest.push_back(read_at_latest(schedule, stage));
+    std::int64_t late = 0;
+    for (int order = 0; order < 10; ++order) {
+      std::vector<std::size_t> begun(schedule.actions.size(), 0), ended = begun;
+      std::vector<std::int64_t> busy(schedule.actions.size());
+      std::iota(busy.begin(), busy.end(), 0);
+      while (!busy.empty()) {
+        const std::size_t pick = random() % busy.size(), me = static_cast<std::size_t>(busy[pick]);
+        const std::int64_t stage = busy[pick];
+        if (begun[me] == ended[me]) {
+          const auto source = source_of(schedule, {stage, schedule.actions[me][begun[me]]});
+          if (source && ended[static_cast<std::size_t>(source->stage)] <= position_of(schedule, *source)) continue;
+          ++begun[me];
+        } else {
+          each_sent(schedule, stage, ended[me], begun,
+                    [&](std::size_t i, bool is_read) { late += !is_read && latest[me][i] <= ended[me]; });
+          if (++ended[me] == schedule.actions[me].size()) busy.erase(busy.begin() + static_cast<std::ptrdiff_t>(pick));
+        }
+      }
+    }
+    CHECK(late == 0);
+  });
+}
+
+// brief_peak() plans no more micro-batches than that.
+TEST_CASE("more than two micro-batches per stage add no results on their way, unless all forward passes come first") {
+  const auto most_unread = [](const PipelineSchedule& schedule, std::int64_t stage) {
+    const std::vector<std::size_t> latest = read_at_latest(schedule, stage);
+    const std::vector<std::size_t> none(schedule.actions.size(), 0);
+    std::int64_t most = 0;
+    for (std::size_t at = 0; at < latest.size(); ++at) {
+      std::int64_t unread = 0;
+      each_sent(schedule, stage, at, none, [&](std::size_t i, bool) { unread += latest[i] > at; });
+      most = std::max(most, unread);
+    }
+    return most;
+  };
+  for (const char* name : {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "v-min"})
+    for (const std::int64_t p : {2, 3, 4, 6}) {
+      const std::int64_t v = std::max<std::int64_t>(find_pipeline_schedule(name)->least_chunks, 1);
+      for (std::int64_t stage = 0; stage < p; ++stage) {
+        INFO(name << ", stage " << stage << " of " << p);
+        const std::int64_t few = most_unread(planned(name, {p, 2 * p, v}), stage);
+        const std::int64_t many = most_unread(planned(name, {p, 6 * p, v}), stage);
+        if (name == std::string("gpipe"))
+          CHECK((few == 2 * p && many == 6 * p));
+        else
+          CHECK(many == few);
+        if (name == std::string("naive")) CHECK(many == 1);
+      }
+    }
 }
 
 TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {

@@ -28,7 +28,7 @@ Watched watch(
 struct Expected {
   const test::Seen& one_rank;
   RankPlan step;
-  bool knows_routing, knows_memory, messages_stay;
+  bool knows_routing, knows_memory;
 };
 
 struct Finding {
