@@ -16,6 +16,7 @@
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/math/bf16/engines.hpp"
@@ -121,10 +122,15 @@ std::string cell_of(const Json& value, const std::string& name = "") {
 
 std::string heading(const std::string& name) { return name.substr(0, std::min(name.find("_bytes"), name.find("_seconds"))); }
 
+// Words after a head, on as many lines as the screen needs.
+void print_words(const std::string& head, const std::string& words) {
+  fmt::print("{}", paragraph(head, words, screen_columns()));
+}
+
 void print_pairs(const char* title, const Json& object) {
   fmt::print("{}\n", title);
   for (const auto& [name, value] : object.items())
-    fmt::print("  {:<16} {}\n", heading(name), escape_control(cell_of(value, name)));
+    print_words(fmt::format("  {:<16} ", heading(name)), cell_of(value, name));
   fmt::print("\n");
 }
 
@@ -133,14 +139,14 @@ void print_as_text(const Json& all) {
   print_pairs("machine", all["machine"]);
   fmt::print("backends\n");
   for (const Json& b : all["backends"])
-    fmt::print("  {:<8} {:<4} {}\n", cell_of(b["name"]), b["available"] ? "yes" : "no",
-               escape_control(cell_of(b[b["available"] ? "detail" : "why_not"])));
+    print_words(fmt::format("  {:<8} {:<4} ", cell_of(b["name"]), b["available"] ? "yes" : "no"),
+                cell_of(b[b["available"] ? "detail" : "why_not"]));
   fmt::print("\ndevices\n");
   for (const Json& d : all["devices"]["cuda"])
     fmt::print("  {} (compute capability {}), {}\n", cell_of(d["name"]), cell_of(d["compute_capability"]),
                cell_of(d["memory_bytes"], "memory_bytes"));
-  if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell_of(all["devices"]["why_none"])));
-  fmt::print("  device buffers: {}\n", cell_of(all["devices"]["buffers"]));
+  if (all["devices"].contains("why_none")) print_words("  none: ", cell_of(all["devices"]["why_none"]));
+  print_words("  device buffers: ", cell_of(all["devices"]["buffers"]));
   if (all["devices"].contains("auto_backend"))
     fmt::print("  --device cuda --backend auto: {}\n", cell_of(all["devices"]["auto_backend"]));
   fmt::print("\nranks\n");

@@ -35,7 +35,7 @@ namespace {
 
 std::string overview() {
   std::string text =
-      "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
+      "example: make run                         # or: mpirun -np 4 build/chorale info\n\n"
       "Chorale: parallel training under MPI, its collectives and their costs.\n\n";
   for (const auto& [group, rows] : commands_by_group()) {
     text += group + "\n";
@@ -47,7 +47,7 @@ std::string overview() {
 
 std::string help(const CommandRow& row, const Options& options) {
   const std::size_t columns = screen_columns();
-  std::string text = paragraph("", row.example, columns, " \\");
+  std::string text = paragraph("example: ", row.example, columns, " \\");
   text += "\n" + paragraph("", fmt::format("chorale {}: {}.", row.name, row.about), columns);
   text += "\n" + options.help_text() + "\n";
   text += paragraph("", "Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.",

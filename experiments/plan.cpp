@@ -37,6 +37,7 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -179,7 +180,7 @@ class PlanCommand final : public Command {
     const TrainingOptions& o = request_.options;
     const std::int64_t micro = std::max<std::int64_t>(flags_.limits(1).micro_batch, 1);
     if (format_ == "text")
-      fmt::print("{}", plan::on_screen(fmt::format(
+      fmt::print("{}", on_screen(fmt::format(
                            "{} ranks, {:.2f} million parameters in {}, micro-batches of {}; a rank may hold {}\n\n",
                            request_.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute),
                            micro, plan::words_for_bytes(static_cast<double>(*memory_limit_)))));
@@ -313,7 +314,7 @@ class PlanCommand final : public Command {
     if (format_ == "text")
       fmt::print(
           "{}",
-          plan::on_screen(fmt::format(
+          on_screen(fmt::format(
               "{} ranks: {} legal layouts{}; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
               ranks_, layouts_.size(), unsuited ? fmt::format(", {} of which do not suit the hosts", unsuited) : "",
               static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape), name_of(o.compute),

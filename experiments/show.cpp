@@ -20,6 +20,7 @@
 #include "parallel/layout.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -74,13 +75,15 @@ class Show final : public Command {
     if (of_pipeline())
       fmt::print("{}", answer_in_text(question(), steps_));
     else if (words_.size() == 2)
-      fmt::print("{}{}", describe_algorithm(*chosen_[0], plan(), steps_),
-                 times_of(*chosen_[0], problem(chosen_[0]->what), static_cast<int>(std::max<std::int64_t>(1, chunks_)),
-                          Selector({}, machine_for(machine_))));
+      fmt::print(
+          "{}{}", describe_algorithm(*chosen_[0], plan(), steps_),
+          on_screen(times_of(*chosen_[0], problem(chosen_[0]->what), static_cast<int>(std::max<std::int64_t>(1, chunks_)),
+                             Selector({}, machine_for(machine_)))));
     else
-      fmt::print("{} ranks{}, {} elements{}; {}", ranks_,
-                 hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : "", count(),
-                 in_place_ ? ", in place" : "", list_algorithms(chosen_, [&](Collective what) { return problem(what); }));
+      fmt::print("{}", on_screen(fmt::format("{} ranks{}, {} elements{}; {}", ranks_,
+                                             hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : "", count(),
+                                             in_place_ ? ", in place" : "",
+                                             list_algorithms(chosen_, [&](Collective what) { return problem(what); }))));
     if (!svg_.empty()) fmt::print("picture {}\n", svg_);
     return 0;
   }

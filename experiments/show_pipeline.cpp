@@ -8,6 +8,7 @@
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/drawing.hpp"
 #include "src/base/error.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
@@ -70,16 +71,16 @@ std::string price_of(const PipelineSchedule& schedule) {
 
 std::string describe_row(const PipelineAlgorithm& row, const PipelineShape& shape, bool steps) {
   const PipelineSchedule schedule = row.plan(shape);
-  std::string text = fmt::format("pipeline {}: {}\n{}\n\n", row.name, row.about, shape_in_words(shape));
+  std::string text = on_screen(fmt::format("pipeline {}: {}\n{}\n\n", row.name, row.about, shape_in_words(shape)));
   if (steps)
     text += describe(schedule);
   else {
     const PipelineTimeline timeline = timeline_of(schedule);
     text += draw_text(timeline, columns_per_second(timeline)) + "\n" + legend_of(schedule);
   }
-  text += "\n" + price_of(schedule);
+  text += "\n" + on_screen(price_of(schedule));
   if (needs_buffers(schedule))
-    text += "\nneighbors send to each other at the same time, so sends must not wait for their receives\n";
+    text += on_screen("\nneighbors send to each other at the same time, so sends must not wait for their receives\n");
   return text;
 }
 
@@ -99,8 +100,8 @@ std::string list_rows(const PipelineShape& asked) {
     }
     table.add(std::move(cells));
   }
-  return fmt::format("{}; time: forward 1, backward 2; in flight, messages: of the stage with the most\n\n",
-                     shape_in_words({asked.stages, asked.micro_batches, 1})) +
+  return on_screen(fmt::format("{}; time: forward 1, backward 2; in flight, messages: of the stage with the most\n\n",
+                               shape_in_words({asked.stages, asked.micro_batches, 1}))) +
          table.print("text");
 }
 

@@ -8,6 +8,7 @@
 #include "collectives/lanes.hpp"
 #include "experiments/show.hpp"
 #include "src/base/host.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
@@ -86,9 +87,9 @@ std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
 
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps) {
   const Problem& problem = ranks.at(0).problem();
-  std::string text =
-      fmt::format("{} {}: {}\n{} ranks{}, {} elements{}\n\n", name_of(algorithm.what), algorithm.name, algorithm.about,
-                  problem.size, words_for_hosts(problem), problem.blocks.total(), problem.in_place ? ", in place" : "");
+  std::string text = on_screen(fmt::format("{} {}: {}\n{} ranks{}, {} elements{}\n\n", name_of(algorithm.what),
+                                           algorithm.name, algorithm.about, problem.size, words_for_hosts(problem),
+                                           problem.blocks.total(), problem.in_place ? ", in place" : ""));
   if (steps)
     for (const Schedule& schedule : ranks)
       text += fmt::format("rank {}, sends {} elements\n{}\n", schedule.problem().rank, schedule.elements_sent(),
@@ -97,10 +98,10 @@ std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Sch
     text += draw_text(ranks) + "\n";
   else
     text += fmt::format("(rounds are drawn for up to {} ranks)\n\n", most_drawn);
-  text += price_of(ranks) + between_hosts(ranks);
+  std::string words = price_of(ranks) + between_hosts(ranks);
   if (const std::string order = describe_reduction_order(ranks, most_orders); !order.empty())
-    text += "order\n" + order + bitwise_equals(algorithm, problem);
-  return text;
+    words += "order\n" + order + bitwise_equals(algorithm, problem);
+  return text + on_screen(words);
 }
 
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,

@@ -3,19 +3,8 @@
 #include <fmt/format.h>
 
 #include "src/base/screen.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale::plan {
-std::string on_screen(const std::string& words) {
-  std::vector<std::string> lines = split(words, '\n');
-  for (std::string& line : lines) {
-    const std::size_t margin = line.find_first_not_of(' ');
-    if (margin == std::string::npos) continue;
-    line = paragraph(std::string(margin, ' '), line.substr(margin), screen_columns());
-    line.pop_back();  // the end of its last line
-  }
-  return join(lines, "\n");
-}
 
 void Document::words(const std::string& words) { text_ += on_screen(words); }
 

@@ -14,9 +14,6 @@
 
 namespace chorale::plan {
 
-// The words on a screen of its width: a longer line is broken at spaces. In a pipe or a file, lines stay whole.
-std::string on_screen(const std::string& words);
-
 class Document {
  public:
   explicit Document(std::string format) : format_(std::move(format)) {}

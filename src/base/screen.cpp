@@ -63,4 +63,15 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
   return out + line + "\n";
 }
 
+std::string on_screen(const std::string& words) {
+  std::vector<std::string> lines = split(words, '\n');
+  for (std::string& line : lines) {
+    const std::size_t margin = line.find_first_not_of(' ');
+    if (margin == std::string::npos) continue;
+    line = paragraph(std::string(margin, ' '), line.substr(margin), screen_columns());
+    line.pop_back();  // the end of its last line
+  }
+  return join(lines, "\n");
+}
+
 }  // namespace chorale

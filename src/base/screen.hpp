@@ -17,4 +17,7 @@ std::size_t columns_of(std::string_view text);  // that it takes on the screen: 
 // but the last ends with `continued`.
 std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued = "");
 
+// Lines of words that fit the screen: a longer line is broken at spaces. In a pipe or a file, lines stay whole.
+std::string on_screen(const std::string& words);
+
 }  // namespace chorale

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -40,16 +42,39 @@ struct Form {
   }
 };
 
-// The columns that stand side by side, block by block: as many as fit, the first column in every block.
-std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t columns) {
+// The least number of first columns in which no two rows are equal; 1 if all columns together leave rows equal.
+std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& rows, std::size_t columns) {
+  for (std::size_t names = 1; names < columns; ++names) {
+    std::set<std::vector<std::string>> seen;
+    for (const auto& row : rows) seen.emplace(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(names));
+    if (seen.size() == rows.size()) return names;
+  }
+  return 1;
+}
+
+constexpr std::size_t least_words = 32;  // columns of a cell of words whose text is broken
+
+std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size_t>& block) {
+  std::size_t width = 0;
+  for (const std::size_t c : block) width += (c == block.front() ? 0 : 2) + forms[c].width;
+  return width;
+}
+
+// The columns that stand side by side, block by block: as many as fit. Every block begins with the columns that name the
+// rows, or with only the first where they leave no room. Words at the end of a block may be longer: print_row() breaks them.
+std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t names,
+                                                      std::size_t columns) {
   std::vector<std::vector<std::size_t>> blocks(1);
-  std::size_t used = 0;
   for (std::size_t c = 0; c < forms.size(); ++c) {
-    if (columns > 0 && blocks.back().size() > 1 && used + 2 + forms[c].width > columns) {
-      blocks.push_back({0});
-      used = forms[0].width;
+    const auto has_room = [&](std::size_t width) {
+      return columns == 0 || width_of(forms, blocks.back()) + 2 + width <= columns;
+    };
+    if (blocks.back().size() > 1 && !has_room(forms[c].width)) {
+      blocks.emplace_back(std::min(names, c));
+      std::iota(blocks.back().begin(), blocks.back().end(), std::size_t{0});
+      const std::size_t needed = forms[c].is_numeric ? forms[c].width : std::min(forms[c].width, least_words);
+      if (!has_room(needed)) blocks.back() = {0};
     }
-    used += (blocks.back().empty() ? 0 : 2) + forms[c].width;
     blocks.back().push_back(c);
   }
   return blocks;
@@ -85,11 +110,18 @@ std::string TextTable::text(std::size_t columns) const {
     forms[c].is_numeric = has(lines_up) && !has([](const auto& cell) { return !lines_up(cell) && !is_absent(cell); });
   }
   std::string out;
-  for (const std::vector<std::size_t>& block : blocks_that_fit(forms, columns)) {
+  for (const std::vector<std::size_t>& block :
+       blocks_that_fit(forms, columns_that_name_rows(rows_, forms.size()), columns)) {
     if (!out.empty()) out += "\n";
+    const std::size_t last = block.back();
+    const bool breaks = columns > 0 && last > 0 && !forms[last].is_numeric && width_of(forms, block) > columns;
     const auto print_row = [&](const std::vector<std::string>& row, bool is_heading) {
       std::string line;
-      for (const std::size_t c : block) line += (c ? "  " : "") + forms[c].print(escape_control(row[c]), is_heading);
+      for (const std::size_t c : block) {
+        if (c > 0) line += "  ";
+        if (c == last && breaks && !row[c].empty()) return void(out += paragraph(line, row[c], columns));
+        line += forms[c].print(escape_control(row[c]), is_heading);
+      }
       out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     };
     print_row(columns_, true);

@@ -2,8 +2,8 @@
 // objects) for programs, Markdown for notes.
 //
 //    bytes  time                       A text table that is wider than the screen continues below itself.
-//             us   ← units()           The first column, which names the rows, is repeated there.
-//       64   1.5
+//             us   ← units()           The first columns, as many as tell the rows apart, are repeated there.
+//       64   1.5                       A last cell that is still too wide is broken between words.
 //     4096   2.1
 #pragma once
 #include <string>

@@ -110,7 +110,7 @@ TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("", "", 80) == "\n");
 }
 
-TEST_CASE("a table that is wider than the screen continues below, and its first column is repeated") {
+TEST_CASE("a table that is wider than the screen continues below, and the columns that name its rows are repeated") {
   TextTable table({"step", "alpha", "beta", "gamma"});
   table.add({"1", "aaaa", "bbbb", "cccc"});
   const std::string whole = "step  alpha  beta  gamma\n   1  aaaa   bbbb  cccc\n";
@@ -119,6 +119,16 @@ TEST_CASE("a table that is wider than the screen continues below, and its first 
   CHECK(table.print("text", 1) == "step  alpha\n   1  aaaa\n\nstep  beta\n   1  bbbb\n\nstep  gamma\n   1  cccc\n");
   CHECK(table.print("text", 0) == whole);
   CHECK(table.print("csv", 1) == "step,alpha,beta,gamma\n1,aaaa,bbbb,cccc\n");
+  TextTable alike({"step", "axis", "sent", "waits"});  // one column does not tell its rows apart
+  alike.add({"1", "dp", "64", "0.5"}), alike.add({"1", "tp", "32", "0.5"});
+  CHECK(alike.print("text", 22) ==
+        "step  axis  sent\n   1  dp      64\n   1  tp      32\n\nstep  axis  waits\n   1  dp      0.5\n   1  tp      0.5\n");
+  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // no room for both
+  TextTable words({"name", "about"});  // the last words of a line are broken
+  words.add({"ring", "only neighbors communicate"});
+  CHECK(words.print("text", 20) == "name  about\nring  only neighbors\n      communicate\n");
+  alike.add({"1", "tp", "32", "0.5"});  // nothing tells these rows apart
+  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n   1    0.5\n"));
 }
 
 TEST_CASE("cores are listed as ranges, and shared among the ranks that may use them") {

@@ -87,6 +87,7 @@ class CommandLine(unittest.TestCase):
     def test_every_help_opens_with_an_example_that_works(self):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
+        self.assertTrue(overview.stdout.startswith("example: make run "), overview.stdout)
         names = re.findall(r"(?m)^  (\w+) ", overview.stdout)
         self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "explain", "export", "generate", "info",
                                          "kernels", "man", "plan", "prove", "report", "show", "train", "tune", "verify",
@@ -102,7 +103,8 @@ class CommandLine(unittest.TestCase):
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
             # `latest` is this run only for the first. It is a run with models for all but the last: kernels and compare.
             for name in sorted(names, key=lambda name: (name == "compare", name == "kernels", name != "explain")):
-                example = start([chorale, name, "--help"]).stdout.splitlines()[0]
+                label, example = start([chorale, name, "--help"]).stdout.splitlines()[0].split(": ", 1)
+                self.assertEqual(label, "example")
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
                 result = start(words, folder=folder)
@@ -135,6 +137,13 @@ class CommandLine(unittest.TestCase):
             self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
             self.assertEqual("".join(narrow.replace(" \\\n", "").split()), "".join(wide.split()))
         self.assertGreater(max(map(len, wide.splitlines())), 80)  # a pipe's reader may search the lines
+
+    def test_what_show_and_info_print_fits_the_terminal(self):
+        for words in (["show"], ["show", "all_reduce", "ring"], ["show", "pipeline"], ["info"]):
+            narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
+            self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
+            self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.split())))
+            self.assertGreater(max(map(len, wide.splitlines())), 80)
 
     def test_an_option_that_is_on_says_yes_and_takes_every_word_for_no(self):
         self.assertRegex(start([chorale, "help", "bench"]).stdout, r"(?m)^  --check yes\|no  .*\(default yes\)$")
