@@ -167,6 +167,8 @@ class Train final : public Command {
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
     if (run.recorder && !why_order.empty()) run.log.result("{}", why_order);
     if (run.recorder && !why_prefetch.empty()) run.log.result("{}", why_prefetch);
+    if (const std::string warning = flags_.long_warmup(session.options); run.recorder && !warning.empty())
+      run.log.warn("{}", warning);
     if (const Option& backend = *session.options.find("backend");
         run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
       run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);

@@ -141,6 +141,11 @@ void refuse_unknown(const Wanted& wanted) {
   require_known("algorithm", wanted.algorithms, algorithm_names(),
                 algorithms_of_any(values<Collective>(wanted.ops, collectives)));
   require_known("type", wanted.dtypes, dtype_names());
+  for (const std::string& word : wanted.redops)
+    if (std::ranges::count(collectives, word))
+      usage_error(fmt::format("{} is an operation, and op names operators, such as sum", word),
+                  "op = " + join(wanted.redops, ","),
+                  fmt::format("name it without --op; in a suite: operations = \"{}\"", word));
   require_known("operator", wanted.redops, words(redop_names));
   roots(wanted.roots, 1);
   for (const std::string& word : wanted.chunks) number("chunks", word, 1);

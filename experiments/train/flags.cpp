@@ -110,6 +110,13 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
               fmt::format("try --global-batch-size {}, or remove one of the sizes", whole));
 }
 
+std::string Flags::long_warmup(const Options& options) const {
+  const std::int64_t rising = std::min(rate().warmup, steps_);
+  if (warmup_share_ > 0 || options.origin("lr-warmup-iters") != "default" || 2 * rising <= steps_) return "";
+  return fmt::format("the learning rate still rises in {} of {} steps, because --lr-warmup-iters is {} by default", rising,
+                     steps_, rate_.warmup);
+}
+
 LearningRate Flags::rate() const {
   LearningRate rate = rate_;
   rate.steps = decay_steps_ ? decay_steps_ : steps_;

@@ -28,6 +28,8 @@ class Flags {
   }
   void take_type(const std::string& dtype) { dtype_ = dtype; }  // instead of the default
   std::int64_t steps() const { return steps_; }
+  // A warning if the default warm-up of the learning rate takes most of the steps; else "".
+  std::string long_warmup(const Options& options) const;
   const DocumentMask& document_mask() const { return document_mask_; }
   const ShapeOptions& shape_options() const { return shape_; }
 

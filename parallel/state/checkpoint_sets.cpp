@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "src/base/error.hpp"
+#include "src/record/run_folder.hpp"
 
 namespace chorale {
 namespace fs = std::filesystem;
@@ -49,16 +50,21 @@ void remove_set(const fs::path& set) {
   fs::remove_all(doomed, ignored);
 }
 
-// Looks in the folder that contains `run`. Returns the newest run that has a checkpoint, or "" if there is none. The names
-// of runs begin with their start times, so the newest run has the greatest name.
-std::string newest_with_checkpoint_beside(const fs::path& run) {
+// The newest run in this folder, or in a suite there, that has a checkpoint; "" if there is none. The names of runs begin with
+// their start times, so the newest run has the greatest name.
+fs::path newest_with_checkpoint_in(const fs::path& folder, bool also_in_suites) {
   fs::path newest;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run.has_parent_path() ? run.parent_path() : ".", error)) {
-    const bool holds_one = !entry.is_symlink(error) && !sets_to_load(entry.path() / "checkpoints").empty();
-    if (holds_one && entry.path().filename() > newest.filename()) newest = entry.path();
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_symlink(error)) continue;
+    fs::path found;
+    if (!sets_to_load(entry.path() / "checkpoints").empty())
+      found = entry.path();
+    else if (also_in_suites && fs::exists(entry.path() / "suite.toml", error))
+      found = newest_with_checkpoint_in(entry.path(), false);
+    if (!found.empty() && found > newest) newest = found;
   }
-  return newest.lexically_normal().string();
+  return newest;
 }
 
 }  // namespace
@@ -76,10 +82,15 @@ void refuse_without_checkpoint(const fs::path& folder) {
   const fs::path run = is_run ? folder : folder.parent_path();
   std::error_code no_link;
   const fs::path target = fs::read_symlink(run, no_link);
-  const std::string place = no_link ? run.string() : fmt::format("{} is {}, which", run.string(), target.string());
-  const std::string other = newest_with_checkpoint_beside(run);
+  const std::string command = command_of_run(target.filename().string());
+  const std::string place = no_link ? run.string()
+                                    : fmt::format("{} is now {}{}, which", run.string(), target.string(),
+                                                  command.empty() ? "" : ", a run of chorale " + command);
+  const std::string other =
+      newest_with_checkpoint_in(run.has_parent_path() ? run.parent_path() : ".", true).lexically_normal().string();
   usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", place),
-              other.empty() ? "check the path given to --load" : "load the newest run that has one: --load " + other);
+              other.empty() ? "no run beside it has one: check the path given to --load"
+                            : "load the newest run that has one: --load " + other);
 }
 
 void refuse_damaged(std::size_t sets, const std::string& first_trouble) {

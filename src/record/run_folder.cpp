@@ -77,6 +77,13 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
   throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs there");
 }
 
+std::string command_of_run(const std::string& name) {
+  constexpr std::size_t time = 20, mark = 5;  // "2026-11-21T03-41-37-" and "-5fd2"
+  const bool is_run =
+      name.size() > time + mark && name[10] == 'T' && name[time - 1] == '-' && name[name.size() - mark] == '-';
+  return is_run ? name.substr(time, name.size() - time - mark) : "";
+}
+
 fs::path make_run_folder_at(const fs::path& folder) {
   for (int i = 1; fs::exists(folder); ++i)
     if (const fs::path aside = fmt::format("{}.unfinished-{}", folder.string(), i); !fs::exists(aside))

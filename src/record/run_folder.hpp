@@ -22,6 +22,9 @@ void require_writable_file(const std::filesystem::path& file, const std::string&
 // Creates the folder, and `parent` if needed.
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
+// The command of a run, from the name of its folder: "info". "" for other names.
+std::string command_of_run(const std::string& name);
+
 // Creates a folder with a given name, for a run of a suite. An existing folder, from an unfinished run, is moved aside.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 

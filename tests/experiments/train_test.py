@@ -310,7 +310,8 @@ class Train(unittest.TestCase):
 
     def test_a_run_without_checkpoint_names_the_newest_that_has_one(self):
         empty = train(self.folder, "--train-iters", "1", "--no-save")
-        self.refused("generate", "--load", f"{self.folder}/latest", says=["check the path given to --load"])
+        self.refused("generate", "--load", f"{self.folder}/latest",
+                     says=["no run beside it has one: check the path given to --load"])
         os.rename(train(self.folder, "--train-iters", "1"), f"{self.folder}/2001-older")
         saved = train(self.folder, "--train-iters", "1")
         os.remove(f"{self.folder}/latest")
@@ -318,8 +319,17 @@ class Train(unittest.TestCase):
         for words in (["generate"], ["export", "--out", f"{self.folder}/hf"], ["train", "--preset", "tiny"]):
             for slash in ("", "/"):
                 self.refused(*words, "--load", f"{self.folder}/latest{slash}",
-                             says=["there is no checkpoint", f"latest is {os.path.basename(empty)}, which has neither",
+                             says=["there is no checkpoint",
+                                   f"latest is now {os.path.basename(empty)}, a run of chorale train, which has neither",
                                    f"load the newest run that has one: --load {saved}"])
+        self.assertEqual(start([chorale, "info", "--run-dir", self.folder]).returncode, 0)  # which moves `latest`
+        self.refused("generate", "--load", f"{self.folder}/latest",
+                     says=["-info-", ", a run of chorale info, which has neither", f"--load {saved}"])
+        suite = f"{self.folder}/9999-suite"  # a run of a newer suite
+        os.makedirs(f"{suite}/dp1-r1")
+        open(f"{suite}/suite.toml", "w").close()
+        os.rename(f"{saved}/checkpoints", f"{suite}/dp1-r1/checkpoints")
+        self.refused("generate", "--load", f"{self.folder}/latest", says=[f"--load {suite}/dp1-r1"])
 
     def test_a_text_of_ones_own_is_learnt_and_continued(self):
         text = os.path.join(self.folder, "book.txt")
