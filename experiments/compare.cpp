@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 
 #include "experiments/advice.hpp"
 #include "experiments/compare/earlier.hpp"
@@ -24,9 +23,9 @@
 #include "experiments/compare/outside.hpp"
 #include "experiments/compare/pace.hpp"
 #include "experiments/compare/prepared.hpp"
+#include "experiments/compare/rounds.hpp"
 #include "experiments/compare/summary.hpp"
 #include "experiments/machine_watch.hpp"
-#include "experiments/random_order.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/run_record.hpp"
@@ -69,8 +68,8 @@ class Compare final : public Command {
           "repetitions of every run; 0: as the suite says; fewer than six cannot tell the fastest")
         .range(0, 1000);
     o.add_seconds("budget", budget_,
-                  "start no repetition that would end after this time; the first always completes, and may take longer; "
-                  "0: no limit");
+                  "start no repetition, or no seed, that would end after this time; the first always completes, and may "
+                  "take longer; 0: no limit");
     o.add("warm-up", warm_up_, "first steps of each run to exclude from speeds; they are recorded; -1: as the suite says")
         .range(-1, 1e6);
     report::add_metric(o, metric_);
@@ -127,7 +126,7 @@ class Compare final : public Command {
     if (speaks && resume_.empty()) write_file(record.folder / "suite.toml", suite_.text);
 
     require_same_suite(runtime);
-    const std::vector<Turn> turns = in_turns(runtime.size());
+    const std::vector<Turn> turns = in_rounds(suite_, runtime.size(), seed_);
     std::vector<std::vector<std::string>> values;
     for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
@@ -207,18 +206,6 @@ class Compare final : public Command {
     mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all ranks
   }
 
-  // All turns, repetition by repetition. Each repetition has its own random order.
-  std::vector<Turn> in_turns(int started) const {
-    std::vector<Turn> turns;
-    std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
-    for (std::int64_t repetition = 1; repetition <= suite_.repetitions; ++repetition)
-      for (const std::size_t i : random_order(suite_.runs.size(), random)) {
-        const SuiteRun& run = suite_.runs[i];
-        turns.push_back({&run, repetition, run.processes(started)});
-      }
-    return turns;
-  }
-
   RunRecord go_on(const Session& session, const std::vector<RankFacts>& ranks) const {
     const bool speaks = session.runtime->rank() == 0;
     return {resume_, Log({.rank = session.runtime->rank(), .level = session.log_level, .folder = fs::path(resume_) / "log"}),
@@ -232,17 +219,17 @@ class Compare final : public Command {
     const auto all = std::count(left.begin(), left.end(), 'x');
     std::int64_t done = 0;
     bool checks = true;
-    std::vector<std::int64_t> of_repetition(static_cast<std::size_t>(suite_.repetitions));
-    for (std::size_t t = 0; t < turns.size(); ++t)
-      of_repetition[static_cast<std::size_t>(turns[t].repetition - 1)] += left[t] == 'x';
-    Pace pace(budget_, of_repetition, session.clock);
+    rounds_ = turns.back().round;
+    std::vector<std::int64_t> of_round(static_cast<std::size_t>(rounds_));
+    for (std::size_t t = 0; t < turns.size(); ++t) of_round[static_cast<std::size_t>(turns[t].round - 1)] += left[t] == 'x';
+    Pace pace(budget_, of_round, session.clock);
     std::optional<Progress> progress;
     if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_at(session.log_level));
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
-      const std::string goes_on = pace.may_begin(turns[t].repetition) ? "yes" : "";
+      const std::string goes_on = pace.may_begin(turns[t].round) ? "yes" : "";
       if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // rank 0's clock decides
-        no_time_from_ = turns[t].repetition;
+        no_time_from_ = turns[t].round;
         return checks ? Exit::ok : Exit::check;
       }
       if (progress) {
@@ -275,9 +262,9 @@ class Compare final : public Command {
   void warn_of_overrun(RunRecord& record, double seconds) {
     if (seconds == 0 || std::exchange(warned_of_overrun_, true)) return;
     record.log.warn(
-        "the first repetition will take about {}, the budget is {}; it completes all the same, because every run "
+        "the first {} will take about {}, the budget is {}; it completes all the same, because every run "
         "runs at least once",
-        human_seconds(seconds), human_seconds(budget_));
+        name_of_round(suite_), human_seconds(seconds), human_seconds(budget_));
   }
 
   struct Outcome {
@@ -337,9 +324,8 @@ class Compare final : public Command {
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
     if (no_time_from_ > 0)
-      fmt::print(
-          "{} of {} repetitions were run: another would have exceeded the budget of {}; to run the others: {} --budget 0\n",
-          no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
+      fmt::print("{} of {} {}s were run: another would have exceeded the budget of {}; to run the others: {} --budget 0\n",
+                 no_time_from_ - 1, rounds_, name_of_round(suite_), human_seconds(budget_), resume_command(ranks, record));
   }
 
   static std::string resume_command(std::int64_t ranks, const RunRecord& record) {
@@ -353,8 +339,8 @@ class Compare final : public Command {
   std::int64_t fill_memory_ = 0;
   double budget_ = 0;
   bool warned_of_overrun_ = false;
-  std::int64_t no_time_from_ = 0;  // the first repetition that the budget excludes; 0: none
-  std::vector<int> cpus_;          // on rank 0: of all ranks on its host
+  std::int64_t rounds_ = 0, no_time_from_ = 0;  // no_time_from_: the first round that the budget excludes; 0: none
+  std::vector<int> cpus_;                       // on rank 0: of all ranks on its host
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting
   std::optional<Signals> signals_;

@@ -15,6 +15,7 @@ struct Turn {  // one repetition of one run
   const SuiteRun* run = nullptr;
   std::int64_t repetition = 1;
   int ranks = 1;
+  std::int64_t round = 1;  // a budget leaves out whole rounds: rounds.hpp
   std::string id() const;  // "dp4-shm-r1": names the folder of its run, and the group of its record below /runs
 };
 

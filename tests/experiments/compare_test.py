@@ -110,6 +110,12 @@ class Compare(unittest.TestCase):
                      ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3 waits until line 8 is right
                      "\n  how the settings of 3 runs fit together is checked once these mistakes are corrected\n"):
             self.assertIn(says, many.stderr)
+        for key, says in (("ops", 'did you mean "operations"?'), ("operation", 'did you mean "operations"?'),
+                          ("OP", 'all_reduce is an operation, and op names operators, such as sum; op = all_reduce; name it '
+                                 'without --op; in a suite: operations = "all_reduce"')):
+            wrong = self.compare(self.suite(f'[[runs]]\ncommand = "bench"\n{key} = "all_reduce"\n'))
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertIn(says, wrong.stderr)
         missing = self.compare("nowhere.toml")
         self.assertIn("nowhere.toml: no such file\n  check the path given to chorale compare", missing.stderr)
 
@@ -156,6 +162,19 @@ class Compare(unittest.TestCase):
         by_speed = start([chorale, "report", file, "--metric", "tokens/s"]).stdout
         self.assertRegex(by_speed, r"(?m)^layout +runs +tokens/s +")
         self.assertNotIn("which also change", by_speed)  # the user asked for it
+
+    def test_a_budget_leaves_whole_seeds_out(self):
+        suite = self.suite(f"[[runs]]\n{self.model}train-iters = 2\nlr-warmup-iters = 0\nvary.seed = [1, 2, 3]\n"
+                           "vary.lr = [1e-3, 3e-3]\n")
+        result = self.compare(suite, "--budget", "0.001s", processes=1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("warning: the first seed will take about ", result.stderr)
+        self.assertIn("1 of 3 seeds were run: another would have exceeded the budget of 1 ms; ", result.stdout)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            done = summary.status.values == "ok"
+            self.assertEqual((list(summary.seed.values[done]), sorted(summary.lr.values[done])), ([1, 1], [1e-3, 3e-3]))
+        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds are other runs
+        self.assertNotIn("seeds were run", by_speed.stdout)
 
     def test_a_suite_names_its_metric_and_speed_alone_is_never_the_verdict_in_silence(self):
         runs = f'[[runs]]\n{self.model}train-iters = 2\nvary.optimizer = ["adamw", "sgd"]\n'

@@ -1,0 +1,21 @@
+// The turns of a comparison, in rounds. A round is a sample: within it, the runs take turns in random order. A budget leaves out
+// whole rounds.
+//
+//   by tokens/s      a sample is a repetition     repetition 1: A C B D | repetition 2: B A D C | …
+//   by loss          a sample is a seed           seed 1: A B | seed 2: B A | …, if the suite varies the seed
+//
+// Each repetition has a round for each seed. The first round also has the runs whose seed is not varied.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/compare/summary.hpp"
+
+namespace chorale::compare {
+
+// `started`: the ranks of the launch. `seed`: of the random order.
+std::vector<Turn> in_rounds(const Suite& suite, int started, std::int64_t seed);
+// What a round is, in words: "repetition", "seed", or "round" if there are several of both.
+std::string name_of_round(const Suite& suite);
+
+}  // namespace chorale::compare
