@@ -163,6 +163,7 @@ class PlanCommand final : public Command {
     if (search_ && system_) return find_fastest(session);
     if (search_ || layout_flags_.all()) return choose(session);
     if (longest_sequence_) return find_longest();
+    const std::optional<Shortage> shortage = this->shortage();
     fmt::print("{}", plan::print_layout({.request = request_,
                                          .system = system_,
                                          .hosts = places_ ? &*places_ : nullptr,
@@ -170,12 +171,18 @@ class PlanCommand final : public Command {
                                          .timeline = timeline_,
                                          .choices = {why_order_, why_prefetch_},
                                          .assumed = join(assumed_, "; "),
-                                         .shortage = shortage()},
+                                         .limit = memory_limit_ ? static_cast<double>(*memory_limit_)
+                                                  : system_     ? system_->accelerator.memory
+                                                                : 0,
+                                         .shortage = shortage},
                                         format_));
-    return 0;
+    return fits_or_not(!shortage);
   }
 
  private:
+  // Scripts read from the exit code whether a layout fits.
+  static int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Exit::check); }
+
   int find_longest() {
     const TrainingOptions& o = request_.options;
     const std::int64_t micro = std::max<std::int64_t>(flags_.limits(1).micro_batch, 1);
@@ -238,17 +245,20 @@ class PlanCommand final : public Command {
   }
 
   int find_fastest(Session& session) {
-    const auto rows = static_cast<std::size_t>(this->rows(0));
+    const auto rows = static_cast<std::size_t>(this->rows(24));
+    const bool asks_for_rows = options_->origin("rows") != "default";
     const plan::SearchRequest request{
         .step = {.plan = request_, .system = *system_},
         .ranks = ranks_,
         .memory = memory_limit_ ? static_cast<double>(*memory_limit_) : 0.95 * system_->accelerator.memory,
+        .capacity = memory_limit_ ? static_cast<double>(*memory_limit_) : system_->accelerator.memory,
         .micro_batch = flags_.limits(1).micro_batch,
         .whole = whole_,
         .wanted = [this](const Layout& layout) { return layout_flags_.allows(layout); },
-        .executed = std::max<std::size_t>(12, rows),
+        .executed = std::max<std::size_t>(12, asks_for_rows ? rows : 0),
         .rows = rows,
-        .explained = explained_};
+        .explained = explained_,
+        .assumed = join(assumed_, "; ")};
     fmt::print("{}", plan::print_search(request, format_, session.clock));
     return 0;
   }
@@ -321,7 +331,7 @@ class PlanCommand final : public Command {
               o.global_batch, o.shape.sequence,
               memory_limit_ ? "; a rank may hold " + plan::words_for_bytes(static_cast<double>(*memory_limit_)) : "")));
     fmt::print("{}", plan::table_of(choices, format_, rows(24), join(assumed_, "; "), error_of_predictions()));
-    return 0;
+    return fits_or_not(std::ranges::any_of(choices.rows, &plan::Candidate::fits));
   }
 
   // Accelerators are made for 16 bits, and some multiply nothing else.

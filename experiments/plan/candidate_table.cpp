@@ -20,7 +20,10 @@ std::vector<std::string> columns_of(const Wording& as) {
 
 std::string note_on(const Candidate& c) {
   if (!c.fits) return "does not fit";
-  return c.rival.empty() ? "" : "no better than " + c.rival;
+  std::vector<std::string> notes;
+  if (c.share > tight_share) notes.push_back(fmt::format("{:.0f} % of the limit", 100 * c.share));
+  if (!c.rival.empty()) notes.push_back("no better than " + c.rival);
+  return join(notes, ", ");
 }
 
 std::string left_out(const Choices& choices, std::size_t shown) {

@@ -125,7 +125,10 @@ Candidate weigh(const PlanRequest& request) {
 }
 
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
-  for (Candidate& c : candidates) c.fits = memory_limit == 0 || c.memory_bytes <= memory_limit;
+  for (Candidate& c : candidates) {
+    c.share = memory_limit == 0 ? 0 : static_cast<double>(c.memory_bytes) / static_cast<double>(memory_limit);
+    c.fits = c.share <= 1;
+  }
   // At equal costs, layouts with the default schedule come first, so that they win.
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     const auto key = [](const Candidate& c) {

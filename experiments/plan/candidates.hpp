@@ -25,6 +25,7 @@ struct Candidate {
   double seconds = -1;                             // predicted time of a step; −1: not predicted, and why not
   std::string why_not = "";
   bool fits = true;   // whether memory_bytes is within the limit
+  double share = 0;   // of the limit; 0: there is none
   std::string rival;  // a layout that is at least as good in all costs; "" if there is none
 
   bool no_worse(const Candidate& other) const;

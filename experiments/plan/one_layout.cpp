@@ -28,7 +28,7 @@ std::string head_of(const OneLayout& one, double bubble, const StepForecast& for
       train::words_for_active(o.shape), name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * bubble,
       forecast     ? "predicted by the machine file: " + train::in_words(forecast.time)
       : one.system ? "predicted below"
-                   : fmt::format("not predicted: {}; --machine names one that predicts it", forecast.why_not),
+                   : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
       words_for_states(request));
   if (one.whole.tokens > 0) head += words_for_time(one.whole, request) + "\n";
   if (!one.assumed.empty()) head += "assumed: " + one.assumed + "\n";
@@ -77,33 +77,38 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
   add_facts(out, one, bubble, forecast);
 
   StageTable memory = memory_table(as), traffic = traffic_table(as), offloaded = offloaded_table(o.offload, as);
+  const std::string that_rank = fmt::format("replica 0, shard 0{}", l.context_ranks() > 1 ? ", context rank 0" : "");
   std::string zero_traffic;
+  std::int64_t most = 0;  // bytes of a rank
   for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
     const RankPlan plan = plan_rank(one.request, rank_of_stage(l, stage));
+    most = std::max(most, plan.peak_bytes);
     if (stage == 0) zero_traffic = words_for_zero_traffic(one.request, plan);
     memory.add(stage, memory_of(plan, as));
     traffic.add(stage, traffic_of(plan, as));
     offloaded.add(stage, offloaded_by(plan, o.update, as));
   }
   out.words(head_of(one, bubble, forecast));
-  if (one.shortage) out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
+  if (one.shortage)
+    out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
+  else if (one.limit > 0)
+    out.words("\n" + words_for_room(static_cast<double>(most), one.limit) + "\n");
   if (one.system) {
     out.fact("step_s", on_system.seconds);
     out.fact("mfu", on_system.mfu());
     out.words("\n" + words_for_system(on_system, timed, one.whole));
     out.table("time", time_table(on_system, timed, as));
   }
-  out.words(
-      fmt::format("\nreplica 0, shard 0{} of each stage; columns params to states: bytes held after a step; activations to "
-                  "peak: peaks of "
-                  "a step\n",
-                  l.context_ranks() > 1 ? ", context rank 0" : ""));
+  out.words(fmt::format(
+      "\nmemory of one rank of each stage: {}; params to states: held after a step; activations to peak: peaks of a "
+      "step\n",
+      that_rank));
   out.table("stages", memory.table());
   add_offloaded(out, o, offloaded);
   if (const std::string loads = words_for_expert_loads(o.shape, l, o.micro_batch); !loads.empty())
     out.words("\n" + loads + "\n");
   if (const TextTable sent = traffic.table(); sent.rows() > 0) {
-    out.words("\nsent by that rank in a step\n");
+    out.words(fmt::format("\nsent in a step by the same rank of each stage: {}\n", that_rank));
     out.table("traffic", sent);
   }
   if (!zero_traffic.empty()) out.words(zero_traffic + "\n");

@@ -19,7 +19,8 @@ struct OneLayout {
   std::string timeline;              // a picture of the predicted step is drawn into this file
   std::vector<std::string> choices;  // lines that say what was chosen for "auto"
   std::string assumed;               // about backends and algorithms
-  std::optional<Shortage> shortage;  // if it does not fit the memory limit or the accelerator
+  double limit = 0;                  // bytes of a rank: the memory limit, or the accelerator's memory; 0: none
+  std::optional<Shortage> shortage;  // if it does not fit
 };
 
 std::string print_layout(const OneLayout& one, const std::string& format);

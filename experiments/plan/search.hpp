@@ -1,13 +1,12 @@
-// Searches for the fastest way to train a model on a system of accelerators: divisions of the ranks among tp, pp, cp, dp and
-// ep, with sp, ZeRO stages, hybrid shards, chunks, schedules (1f1b, interleaved, zb-h1), micro-batches and recomputation.
+// Searches for the fastest way to train a model on a system of accelerators (space.hpp says which ways there are).
 //
 //   1  estimate   blocks are alike, so two models of one and two blocks tell the time and memory of all (a closed form)
 //   2  prune      what does not fit in memory
 //   3  execute    the fastest estimates, up to three of each division of the ranks, are planned and simulated exactly, by
-//                 the real code
+//                 the real code: at least twelve, and all whose estimate may still win
 //
-// The table shows what was executed, fastest first, and why the others lose. Times within the planner's error of the fastest
-// are marked "~". A layout that is named to be explained is executed too, even if the search left it out.
+// The table (ways_table.hpp) shows what was executed, fastest first, and why the others lose. A layout that is named to be
+// explained (explained.hpp) is executed too, even if the search left it out.
 #pragma once
 #include <functional>
 #include <optional>
@@ -23,26 +22,38 @@ namespace chorale::plan {
 struct SearchRequest {
   StepRequest step;  // the model, batch and system; its layout, micro-batch and recomputation are searched for
   std::int64_t ranks = 1;
-  double memory = 0;             // bytes that a rank may use
+  double memory = 0;    // bytes that a rank may use
+  double capacity = 0;  // bytes of which the table shows the share: the limit that was given, or the accelerator's memory
   std::int64_t micro_batch = 0;  // 0: searched for
   WholeTraining whole = {};
   std::function<bool(const Layout&)> wanted;  // which layouts the flags allow
-  std::size_t executed = 12, rows = 0;        // how many are executed, and shown; rows 0: all that were executed
+  std::size_t executed = 12, rows = 0;        // how many are executed at least, and shown; rows 0: all that were executed
   std::vector<Layout> explained = {};         // one, put beside the fastest, or two, put side by side
+  std::string assumed = "";
 };
 
 // Predicted steps differ from published ones by 1 to 8 % in the mean of a table (docs/planner.md). So the order of two ways
 // whose times differ by less is not known.
 inline constexpr double planner_error = 0.08;
+// Estimates differ from executed steps by up to so much. So ways whose estimates are within it of the fastest may still win.
+inline constexpr double estimate_error = 0.1;
 
 struct Found {
   Layout layout;
   std::int64_t micro_batch = 1;
   Remake remake = Remake::none;
-  double estimate = 0;       // seconds, by the closed form
-  double bytes = 0;          // of the fullest rank: estimated, and planned once it is executed
-  PredictedStep step;        // once it is executed
-  std::string name() const;  // "dp4.tp8.pp8, micro-batch 1, recompute full"
+  double estimate = 0;          // seconds, by the closed form
+  double bytes = 0;             // of the fullest rank: estimated, and planned once it is executed
+  PredictedStep step;           // once it is executed
+  std::string why_remake = "";  // "recompute full, because selective would need …", of a way that is explained
+  std::string name() const;     // "dp4.tp8.pp8, micro-batch 1, recompute full"
+};
+
+inline constexpr const char* remake_words[] = {"none", "selective", "full"};
+
+struct SearchResult {
+  std::vector<Found> best;  // executed, fastest first
+  std::size_t considered = 0, too_large = 0;
 };
 
 // The table, and what is explained.

@@ -99,7 +99,10 @@ Shares mean_shares(const PredictedStep& step) {
     for (std::size_t i = 0; i < own.size(); ++i) mean[i].second = (c == 0 ? 0 : mean[i].second) + weight * own[i].second;
     ranks += weight;
   }
-  for (auto& [name, seconds] : mean) seconds /= ranks;
+  double spent = 0;
+  for (auto& [name, seconds] : mean) seconds /= ranks, spent += seconds;
+  if (const double idle = step.step.seconds - spent; idle > 1e-9 * step.step.seconds)
+    mean.emplace_back("idle at the end", idle);
   if (const double slow = step.seconds - step.step.seconds; slow > 0) mean.emplace_back("slow hosts", slow);
   return mean;
 }

@@ -11,7 +11,7 @@
 
 namespace chorale::plan {
 
-// The mean seconds of a rank, by what they are spent on. They add up to the step, but for what ranks wait at its end.
+// The seconds of a rank, by what they are spent on. The means over all ranks add up to the step.
 using Shares = std::vector<std::pair<std::string, double>>;
 Shares mean_shares(const PredictedStep& step);
 Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; all have the same kinds

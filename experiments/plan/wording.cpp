@@ -34,4 +34,10 @@ std::string Wording::number(double value, int digits) const {
 
 std::string words_for_bytes(double bytes) { return bytes < 0 ? "?" : report::quantity(bytes, report::Unit::bytes); }
 
+std::string words_for_room(double needed, double memory) {
+  const double share = needed / memory;
+  return fmt::format("a rank needs {} of {}, {:.0f} %{}", words_for_bytes(needed), words_for_bytes(memory), 100 * share,
+                     share > tight_share && share <= 1 ? ", so it may fail: libraries and fragmentation come on top" : "");
+}
+
 }  // namespace chorale::plan

@@ -28,4 +28,10 @@ class Wording {
 
 std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
 
+// From this share of its memory on, a rank may fail although its plan fits: libraries and fragmentation take memory that the
+// plan does not count.
+inline constexpr double tight_share = 0.9;
+std::string words_for_room(double needed,
+                           double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and whether it is tight
+
 }  // namespace chorale::plan

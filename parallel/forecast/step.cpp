@@ -44,7 +44,9 @@ StepForecast forecast_step(const PlanRequest& request) {
   if (request.options.device) return {{}, "times on GPUs are not predicted"};
   if (request.options.numerics != "fast") return {{}, "only fast numerics are predicted"};
   if (layout.ranks() > forecast::most_ranks)
-    return {{}, fmt::format("{} ranks are more than {}", layout.ranks(), forecast::most_ranks)};
+    return {{},
+            fmt::format("the prices of a host's cores predict at most {} ranks, and the layout has {}", forecast::most_ranks,
+                        layout.ranks())};
   const Machine machine = request.selector ? request.selector->machine() : Machine{};
   const auto speeds = speeds_of(machine, request.options.compute, ranks);
   if (!speeds) return {{}, fmt::format("the machine file has no compute rates of {}", name_of(request.options.compute))};

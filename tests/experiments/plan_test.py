@@ -17,9 +17,9 @@ class Plan(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.cache = holder.name
 
-    def plan(self, *words):
+    def plan(self, *words, code=0):
         result = start([chorale, *tiny, *words], XDG_CACHE_HOME=self.cache)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.returncode, code, result.stderr)
         return result.stdout
 
     def refused(self, *words, says):
@@ -135,7 +135,8 @@ class Plan(unittest.TestCase):
 
     def sent(self, text):
         lines = text.splitlines()
-        return lines[[line.startswith("sent by that rank") for line in lines].index(True) + 1:]
+        head = "sent in a step by the same rank of each stage: replica 0, shard 0"
+        return lines[[line.startswith(head) for line in lines].index(True) + 1:]
 
     def test_what_is_assumed_of_the_hosts_is_said(self):
         result = start([chorale, "plan", "--preset", "tiny", "--layout", "tp2"], XDG_CACHE_HOME=self.cache)
@@ -270,8 +271,14 @@ class Plan(unittest.TestCase):
             self.assertEqual(row["fits"], "yes" if row["memory_bytes"] <= limit else "no")
         text = self.plan("--layout", "all", "--ranks", "4", "--rows", "0", "--memory-limit", str(limit))
         self.assertEqual(text.count("does not fit\n"), [row["fits"] for row in marked].count("no"))
-        alone = self.plan("--layout", marked[-1]["layout"], "--memory-limit", str(limit))
+        self.assertEqual(len(re.findall(r"\d+ % of the limit", text)),
+                         sum(0.9 * limit < row["memory_bytes"] <= limit for row in marked))
+        alone = self.plan("--layout", marked[-1]["layout"], "--memory-limit", str(limit), code=3)
         self.assertIn(f"the layout does not fit: {marked[-1]['layout']}, a rank of stage", alone)
+        tight = next(row["layout"] for row in marked if row["memory_bytes"] == limit)
+        self.assertRegex(self.plan("--layout", tight, "--memory-limit", str(limit)),
+                         r"\na rank needs (\S+ MiB) of \1, 100 %, so it may fail: libraries and fragmentation come on top\n")
+        self.plan("--layout", "all", "--ranks", "4", "--memory-limit", "1M", code=3)  # none fits
 
     def test_flags_for_parts_narrow_the_list(self):
         for words, part in ((["--tp", "2"], ".tp2"), (["--zero", "2"], ".z2"), (["--sequence-parallel"], ".sp"),

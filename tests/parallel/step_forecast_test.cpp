@@ -107,7 +107,7 @@ TEST_CASE("a step without all its prices is not predicted, and the reason is nam
   CHECK_THAT(forecast_step(exact).why_not, says("only fast numerics"));
   PlanRequest many = request("dp64", 64);
   many.options.global_batch = 128;
-  CHECK_THAT(forecast_step(many).why_not, says("64 ranks are more than 63"));
+  CHECK_THAT(forecast_step(many).why_not, says("at most 63 ranks, and the layout has 64"));
 }
 
 }  // namespace chorale::test
