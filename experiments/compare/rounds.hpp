@@ -1,5 +1,5 @@
-// The turns of a comparison, in rounds. A round is a sample: within it, the runs take turns in random order. A budget leaves out
-// whole rounds.
+// The turns of a comparison, in rounds. A round is a sample: within it, the runs take turns in random order. A budget leaves
+// out whole rounds.
 //
 //   by tokens/s      a sample is a repetition     repetition 1: A C B D | repetition 2: B A D C | …
 //   by loss          a sample is a seed           seed 1: A B | seed 2: B A | …, if the suite varies the seed

@@ -142,8 +142,9 @@ class CommandLine(unittest.TestCase):
         for words in (["show"], ["show", "all_reduce", "ring"], ["show", "pipeline"], ["info"]):
             narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
             self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
-            self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.split())))
-            self.assertGreater(max(map(len, wide.splitlines())), 80)
+            if words[0] == "show":  # info has numbers of processes
+                self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.split())))
+                self.assertGreater(max(map(len, wide.splitlines())), 80)
 
     def test_an_option_that_is_on_says_yes_and_takes_every_word_for_no(self):
         self.assertRegex(start([chorale, "help", "bench"]).stdout, r"(?m)^  --check yes\|no  .*\(default yes\)$")

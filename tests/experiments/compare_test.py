@@ -200,6 +200,8 @@ class Compare(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr.count("warning: backend shm has no effect"), 1, result.stderr)
         self.assertLessEqual(result.stderr.count("/dev/shm is on tmpfs"), 1, result.stderr)
+        rises = "warning: the learning rate still rises in 2 of 2 steps, because --lr-warmup-iters is 10 by default\n"
+        self.assertEqual(result.stderr.count(rises), 1, result.stderr)
         logs = glob.glob(f"{self.folder}/latest/*-r*/log/rank-0.log")
         self.assertEqual(len(logs), 4)
         for log in logs:  # each run keeps its own
