@@ -113,7 +113,7 @@ Something failed while running.
 The request has a mistake or cannot be fulfilled; nothing was started.
 .TP
 3
-A check failed.
+A check failed. For plan: the layout, or each layout of the table, does not fit into memory.
 .TP
 4
 A rank waited too long for another rank, or for two minutes after a request to stop.
