@@ -7,6 +7,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import tomllib
 import unittest
 
 import alive
@@ -131,6 +132,22 @@ class Hosts(unittest.TestCase):
             said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
         carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
         self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # more by the protocols' headers
+
+    def test_the_prices_of_all_collectives_between_hosts_are_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machine = f"{folder}/machine.toml"
+            tune = f"{chorale} tune all --calibrate --in-place no -b 1K -e 1K -n 1 -w 1 --machine {machine}"
+            done = start([hosts, "with", "2", "1gbit", "bash", "-c",
+                          f"mpirun --bind-to none --map-by slot -np 2 --host n0:1,n1:1 {tune}"], 300)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn(f"written to {machine}", done.stdout)
+            with open(machine, "rb") as file:
+                levels = tomllib.load(file)["level"]
+            self.assertEqual([(level["span"], level["ranks"], level["hosts"]) for level in levels],
+                             [("host", 2, 2), ("network", 2, 2)])
+            self.assertEqual(len({level["backend"] for level in levels} & {"shm+ucx", "ucx", "mpi"}), 1, levels)
+            shown = start([chorale, "show", "all_to_all", "pairwise", "--hosts", "1,1", "--machine", machine]).stdout
+            self.assertRegex(shown, r"(?m)^time    1.0 KiB in .* on " + re.escape(levels[0]["backend"]))
 
     def refused(self, command, *says, status=2):
         """Runs the command on the switch of two hosts. It must end with one error of three lines that has these words."""
