@@ -52,8 +52,9 @@ std::string Tuned::why() const {
   const std::string own = fmt::format("{} at {} bytes", human_seconds(seconds), bytes);
   if (runner_up.empty()) return own + ", and nothing else fits";
   const std::string interval = ratio_high > 0 ? fmt::format(" ({:.2f} to {:.2f})", ratio_low, ratio_high) : "";
-  return fmt::format("{}, {} took {:.2f} times as long in one launch{}{}", own, runner_up, ratio, interval,
-                     ratio_high > 0 && ratio_low <= 1 ? ", within the noise" : "");
+  const bool may_be_noise = ratio_high > 0 && ratio_low <= 1;
+  return fmt::format("{}, {} took {:.2f} times as long in one launch{}{}{}", own, runner_up, ratio, interval,
+                     may_be_noise ? ", within the noise" : "", may_be_noise && ratio < 1 ? ": the usual one stays" : "");
 }
 
 std::filesystem::path default_tuning_file() {

@@ -1,5 +1,6 @@
-// The tuning table: the fastest algorithms that `chorale tune` measured on this machine. `auto` chooses algorithms from this
-// table. The table is a small JSON file with one line per measured case, so that a person can read why an algorithm runs:
+// The tuning table: the fastest algorithms that `chorale tune` measured on this machine, or the usual ones where none was
+// faster by more than chance. `auto` chooses algorithms from this table. The table is a small JSON file with one line per
+// measured case, so that a person can read why an algorithm runs:
 //
 //   {"backend":"shm","op":"all_reduce","ranks":2,"hosts":1,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
@@ -25,8 +26,8 @@ struct Tuned {
   std::string algorithm;
   int chunks = 1;
   double seconds = 0;                    // time of a call: the median, or the lower quartile on a busy machine
-  std::string runner_up;                 // "" if nothing else could run
-  double ratio = 1;                      // the runner-up's time divided by `seconds`
+  std::string runner_up;                 // the fastest of the others; "" if nothing else could run
+  double ratio = 1;                      // its time divided by `seconds`; below 1 if its lead may be noise
   double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from intervals of both times; 0 in an older table
   int hosts = 1;
 

@@ -1,7 +1,7 @@
 // `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest algorithm for each size
-// to the tuning table, which `auto` uses. It prints each choice with its reason. Choices for other numbers of ranks and
-// hosts, backends and operations stay in the table. If a signal stops it, it writes only the choices whose measurements are
-// complete.
+// to the tuning table, which `auto` uses, or the usual one where no lead is more than noise (bench/winner.hpp). It prints
+// each choice with its reason. Choices for other numbers of ranks and hosts, backends and operations stay in the table. If a
+// signal stops it, it writes only the choices whose measurements are complete.
 //
 // With --calibrate it measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include "experiments/advice.hpp"
 #include "experiments/bench/calibration.hpp"
 #include "experiments/bench/options.hpp"
-#include "experiments/statistics.hpp"
+#include "experiments/bench/winner.hpp"
 #include "experiments/stopped.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -81,19 +81,15 @@ class Tune final : public Command {
   }
 
  private:
-  struct Timed {
-    const Series* series;
-    Typical time;
-  };
   using Question = decltype(Case().question());
 
   void write(const Outcome& outcome) const {
     const std::vector<Series>& all = outcome.series;
-    std::map<Question, std::vector<Timed>> answers;
+    std::map<Question, std::vector<const Series*>> answers;
     for (const Series& series : all) {
       const Case& row = series.row;
       if (series.wrong > 0) continue;  // a wrong result does not count
-      answers[row.question()].push_back({&series, {}});
+      answers[row.question()].push_back(&series);
     }
     TuningTable table = known();
     std::erase_if(table.choices, [&](const Tuned& t) {
@@ -104,8 +100,11 @@ class Tune final : public Command {
                number_of_hosts(row.hosts) == t.hosts;
       });
     });
-    for (auto& [question, timed] : answers) {
-      table.choices.push_back(winner(timed));
+    const Selector without_table({}, asked_.machine());
+    for (const auto& [question, measured] : answers) {
+      const Case& row = measured[0]->row;
+      const Choice usual = without_table.choose(row.backend, row.problem(), row.bytes(), false);
+      table.choices.push_back(winner_of(measured, usual));
       const Tuned& t = table.choices.back();
       fmt::print("{:<8}{:<15} {} ranks{}{}, {}: {}{}, {}\n", t.backend, name_of(t.what), t.ranks,
                  t.hosts > 1 ? fmt::format(" on {} hosts", t.hosts) : "", t.in_place ? ", in place" : "",
@@ -144,25 +143,6 @@ class Tune final : public Command {
     if (std::filesystem::exists(file)) table = read_tuning(file);
     if (table.machine != machine_signature()) table = {machine_signature(), {}};
     return table;
-  }
-
-  static Tuned winner(std::vector<Timed>& timed) {
-    std::vector<std::vector<double>> calls;
-    for (const Timed& one : timed) calls.push_back(one.series->slowest);
-    const std::vector<Typical> times = typical_times(calls);
-    for (std::size_t i = 0; i < timed.size(); ++i) timed[i].time = times[i];
-    std::ranges::stable_sort(timed, {}, [](const Timed& one) { return one.time.seconds; });
-    const Typical& best = timed[0].time;
-    const Case& row = timed[0].series->row;
-    Tuned tuned{row.backend, row.what, row.ranks, row.in_place, row.bytes(), row.algorithm, row.chunks, best.seconds, "", 1};
-    tuned.hosts = number_of_hosts(row.hosts);
-    for (const Timed& other : timed)
-      if (tuned.runner_up.empty() && other.series->row.algorithm != row.algorithm) {
-        tuned.runner_up = other.series->row.algorithm;
-        tuned.ratio = other.time.seconds / best.seconds;
-        tuned.ratio_low = other.time.low / best.high, tuned.ratio_high = other.time.high / best.low;
-      }
-    return tuned;
   }
 
   void choose_sizes(const Launch& launch) {

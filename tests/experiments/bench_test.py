@@ -437,7 +437,8 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(tuned["choices"]), 2 * 2 * 3)
             for choice in tuned["choices"]:
                 self.assertEqual(choice["hosts"], 1)
-                self.assertGreaterEqual(choice["ratio"], 1, choice)
+                if choice["ratio"] < 1:  # the usual algorithm, unless another is faster by more than chance
+                    self.assertGreaterEqual(choice["ratio_high"], 1, choice)
                 self.assertNotEqual(choice["runner_up"], choice["algorithm"])
             self.assertIn("times as long", result.stdout)
             self.assertEqual(start([*command, "broadcast"]).returncode, 0)  # adds to the table

@@ -1,0 +1,20 @@
+// What `tune` writes for one question, such as all_reduce of 4 KiB on 2 ranks: the fastest algorithm, unless its lead over
+// the usual one may be noise. The usual one is what `auto` takes without a tuning table. So a table from a busy machine
+// changes nothing that it cannot justify.
+//
+//   direct (usual)   ├────┤                  ring (usual)            ├────┤
+//   one_shot       ├───┤       direct        direct       ├───┤               direct
+//                  time of a call: the intervals overlap            they do not
+#pragma once
+#include <vector>
+
+#include "collectives/selection.hpp"
+#include "collectives/tuning.hpp"
+#include "experiments/bench/measure.hpp"
+
+namespace chorale::bench {
+
+// `series`: at least one, all of the same question. `usual` need not be among them; then the fastest is written.
+Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual);
+
+}  // namespace chorale::bench
