@@ -158,7 +158,7 @@ class PlanCommand final : public Command {
     warn();
     if (!table_.table.empty()) {
       table_.machine = machine_, table_.format = format_;
-      return plan::print_published(table_, session.clock), 0;
+      return plan::print_published(table_, session), 0;
     }
     if (search_ && system_) return find_fastest(session);
     if (search_ || layout_flags_.all()) return choose(session);
@@ -259,7 +259,7 @@ class PlanCommand final : public Command {
         .rows = rows,
         .explained = explained_,
         .assumed = join(assumed_, "; ")};
-    fmt::print("{}", plan::print_search(request, format_, session.clock));
+    fmt::print("{}", plan::print_search(request, format_, session));
     return 0;
   }
 

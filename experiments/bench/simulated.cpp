@@ -13,6 +13,7 @@
 #include "parallel/planner/step.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -37,14 +38,14 @@ class Simulation {
     if (stage_.hosts.back() == 0) stage_.hosts.clear();
   }
 
-  Outcome run(Clock& clock) {
+  Outcome run(const Session& session) {
     const Grid grid = make_grid(sweep_.wanted, stage_);
     for (const std::string& line : grid.skipped) fmt::print(stderr, "skipped: {}\n", line);
     Outcome outcome{{}, std::ssize(grid.cases)};
-    Progress progress("bench " + stage_.backend, outcome.rows, clock, Progress::screen_of(stderr));
+    Progress progress("bench " + stage_.backend, outcome.rows, session.clock, Progress::screen_at(session.log_level));
     for (const Case& row : grid.cases) {
       progress.update(std::ssize(outcome.series),
-                      fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+                      fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes())));
       if (sweep_.how.told_to_stop && sweep_.how.told_to_stop()) {
         outcome.stopped = true;
         break;
@@ -109,8 +110,8 @@ class Simulation {
 
 }  // namespace
 
-Outcome simulate(const Sweep& sweep, const std::string& backend, Clock& clock) {
-  return Simulation(sweep, backend).run(clock);
+Outcome simulate(const Sweep& sweep, const std::string& backend, const Session& session) {
+  return Simulation(sweep, backend).run(session);
 }
 
 }  // namespace chorale::bench

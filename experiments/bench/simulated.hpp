@@ -12,6 +12,6 @@
 namespace chorale::bench {
 
 // A usage error if there are too many ranks, or no network between hosts.
-Outcome simulate(const Sweep& sweep, const std::string& backend, Clock& clock);
+Outcome simulate(const Sweep& sweep, const std::string& backend, const Session& session);
 
 }  // namespace chorale::bench

@@ -58,19 +58,21 @@ Stage stage_of(const Communicator& world) {
   return stage;
 }
 
-Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
+Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep, const Session& session) {
   const Grid grid = make_grid(sweep.wanted, stage_of(world));
   Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
   const bool speaks = team.rank() == 0;
   if (speaks)
     for (const std::string& line : grid.skipped) say_skipped(line);
-  Progress progress("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_of(stderr));
+  Progress progress("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));
   Bench bench(team, world, sweep.how);
   if (speaks) outcome.series.resize(grid.cases.size());
   std::int64_t turn = 0;
   for (const std::size_t c : turns_of(grid.cases, sweep.order, sweep.together)) {
     const Case& row = grid.cases[c];
-    if (speaks) progress.update(turn, fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+    const std::string words = fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes()));
+    session.runtime->now(fmt::format("row {} of {}: {}", turn + 1, outcome.rows, words));
+    if (speaks) progress.update(turn, words);
     Series series = bench.measure(row);
     if (bench.stopped()) {
       outcome.stopped = true;
@@ -85,9 +87,9 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
   return outcome;
 }
 
-Outcome on_threads(const Sweep& sweep, Clock& clock) {
+Outcome on_threads(const Sweep& sweep, const Session& session) {
   ThreadWorld world(sweep.threads);
-  Crew crew(sweep.threads, clock);
+  Crew crew(sweep.threads, session.clock);
   Outcome outcome;
   std::vector<std::exception_ptr> troubles(static_cast<std::size_t>(sweep.threads));
   {
@@ -96,9 +98,9 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
       threads.emplace_back([&, rank] {
         ThreadTeam team(crew, rank);
         try {
-          Communicator communicator = open_world(world.transport(rank), clock);
+          Communicator communicator = open_world(world.transport(rank), session.clock);
           communicator.go_by(std::make_shared<Selector>(sweep.tuning, sweep.machine));
-          Outcome mine = measure_all(team, communicator, sweep);
+          Outcome mine = measure_all(team, communicator, sweep, session);
           if (rank == 0) outcome = std::move(mine);
         } catch (...) {
           troubles[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -158,7 +160,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
   for (const std::size_t b : usable) {
     const std::string& name = sweep.backends[b];
     if (is_simulated(name)) {
-      by_backend[b] = take(all, simulate(sweep, name, session.clock));
+      by_backend[b] = take(all, simulate(sweep, name, session));
       if (all.stopped) break;
       continue;
     }
@@ -167,9 +169,9 @@ Outcome run(const Sweep& sweep, const Session& session) {
     if (backend.open) {
       Communicator world = open_world(name, runtime, session.clock);
       world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime, sweep)));
-      outcome = measure_all(team, world, sweep);
+      outcome = measure_all(team, world, sweep, session);
     } else {
-      outcome = on_threads(sweep, session.clock);
+      outcome = on_threads(sweep, session);
     }
     by_backend[b] = take(all, std::move(outcome));
     if (all.stopped) break;

@@ -48,7 +48,7 @@ std::string words_for_errors(const Series& series, const std::vector<Compared>& 
 }
 
 void add_series(Document& out, const Series& series, const PublishedTable& table, const TableRequest& request,
-                Clock& clock) {
+                const Session& session) {
   const std::string& machine = request.machine.empty() ? series.machine : request.machine;
   const System system = system_named(machine);
   const Wording as(request.format);
@@ -58,7 +58,7 @@ void add_series(Document& out, const Series& series, const PublishedTable& table
     columns.push_back(as.column(column));
   TextTable text(columns);
   std::vector<Compared> compared;
-  Progress progress(series.name, std::ssize(table.rows), clock, Progress::screen_of(stderr));
+  Progress progress(series.name, std::ssize(table.rows), session.clock, Progress::screen_at(session.log_level));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const Row& row = table.rows[i];
     progress.update(static_cast<std::int64_t>(i), fmt::format("row {}", i + 1));
@@ -83,7 +83,7 @@ void add_series(Document& out, const Series& series, const PublishedTable& table
 
 }  // namespace
 
-void print_published(const TableRequest& request, Clock& clock) {
+void print_published(const TableRequest& request, const Session& session) {
   const PublishedTable table = read_published(request.table);
   const std::filesystem::path assumptions =
       request.assumptions.empty() ? shared_file("published/assumptions.toml") : std::filesystem::path(request.assumptions);
@@ -94,7 +94,7 @@ void print_published(const TableRequest& request, Clock& clock) {
     const bool measured_elsewhere = !table.measured.empty() && std::ranges::count(table.measured, series.measured) == 0;
     if (measured_elsewhere) continue;
     any = true;
-    add_series(out, series, table, request, clock);
+    add_series(out, series, table, request, session);
   }
   if (!any)
     usage_error("no assumptions are known for a table with these columns",

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/base/clock.hpp"
+#include "experiments/command.hpp"
 
 namespace chorale::plan {
 
@@ -10,6 +10,6 @@ struct TableRequest {
   std::string table, machine, assumptions;  // files; empty: as the series says; those beside the program
   std::string format = "text";
 };
-void print_published(const TableRequest& request, Clock& clock);
+void print_published(const TableRequest& request, const Session& session);
 
 }  // namespace chorale::plan

@@ -42,10 +42,10 @@ double planned_bytes(const StepRequest& step) {
   return static_cast<double>(std::max(brief_peak(step.plan, 0), last > 0 ? brief_peak(step.plan, last) : 0));
 }
 
-SearchResult search(const SearchRequest& request, Estimates& estimates, Clock& clock) {
+SearchResult search(const SearchRequest& request, Estimates& estimates, const Session& session) {
   SearchResult result;
   std::vector<Found> all = all_ways(request);
-  Progress progress("search", std::ssize(all), clock, Progress::screen_of(stderr));
+  Progress progress("search", std::ssize(all), session.clock, Progress::screen_at(session.log_level));
   std::vector<Found> fit;
   for (std::size_t i = 0; i < all.size(); ++i) {
     progress.update(static_cast<std::int64_t>(i), to_string(all[i].layout));
@@ -120,9 +120,9 @@ std::string Found::name() const {
                      remake_words[static_cast<std::size_t>(remake)]);
 }
 
-std::string print_search(const SearchRequest& request, const std::string& format, Clock& clock) {
+std::string print_search(const SearchRequest& request, const std::string& format, const Session& session) {
   Estimates estimates(request);
-  SearchResult result = search(request, estimates, clock);
+  SearchResult result = search(request, estimates, session);
   if (result.considered == 0)
     usage_error("the search considers no way that the flags allow",
                 "it divides ranks among tp within a host, pp, cp, dp and ep, with powers of 2 for chunks and micro-batches",

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "experiments/command.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "parallel/planner/step.hpp"
-#include "src/base/clock.hpp"
 
 namespace chorale::plan {
 
@@ -57,6 +57,6 @@ struct SearchResult {
 };
 
 // The table, and what is explained.
-std::string print_search(const SearchRequest& request, const std::string& format, Clock& clock);
+std::string print_search(const SearchRequest& request, const std::string& format, const Session& session);
 
 }  // namespace chorale::plan

@@ -44,24 +44,31 @@ Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen sc
       started_(clock.seconds()),
       shown_(started_ - (screen.terminal ? interval_on_terminal : interval - first_after)) {}
 
-std::string Progress::line(std::int64_t done, const std::string& note) const {
+// The pace is that of the pieces that are done. So the time to go falls while a piece is being done, to that of the pieces
+// after it.
+double Progress::seconds_to_go(double elapsed) const {
+  const double a_piece = last_done_ / static_cast<double>(done_), left = static_cast<double>(total_ - done_);
+  return std::max(a_piece * left - (elapsed - last_done_), a_piece * (left - 1));
+}
+
+std::string Progress::line(const std::string& note) const {
   const double elapsed = clock_.seconds() - started_;
-  std::string text = fmt::format("{}  {}/{}", what_, done, total_);
-  if (total_ > 0) text += fmt::format("  {} %", 100 * done / total_);
+  std::string text = fmt::format("{}  {}/{}", what_, done_, total_);
+  if (total_ > 0) text += fmt::format("  {} %", 100 * done_ / total_);
   text += "  " + human_seconds(elapsed);
-  if (done > 0 && done < total_)
-    text += ", " + human_seconds(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
-            " to go at this pace";
-  else if (done == 0 && guessed_ > 0)
+  if (const double left = done_ > 0 && done_ < total_ ? seconds_to_go(elapsed) : 0; left > 0)
+    text += ", " + human_seconds(left) + " to go at this pace";
+  else if (done_ == 0 && guessed_ > 0)
     text += fmt::format(", about {} to go", human_seconds(std::max(0.0, guessed_ - elapsed)));
   return note.empty() ? text : text + "  " + escape_control(note);
 }
 
 void Progress::update(std::int64_t done, const std::string& note) {
   const double now = clock_.seconds();
+  if (done != done_) done_ = done, last_done_ = now - started_;
   if (now - shown_ < (screen_.terminal ? interval_on_terminal : interval)) return;
   shown_ = now;
-  show(line(done, note), false);
+  show(line(note), false);
 }
 
 void Progress::say(const std::string& text) { show(what_ + "  " + escape_control(text), true); }

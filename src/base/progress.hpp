@@ -39,7 +39,8 @@ class Progress {
   void finish();                      // leaves "prove  1000/1000 in 40.1 s" on the screen
 
  private:
-  std::string line(std::int64_t done, const std::string& note) const;
+  double seconds_to_go(double elapsed) const;
+  std::string line(const std::string& note) const;
   void show(std::string text, bool keep);
 
   std::string what_;
@@ -48,6 +49,8 @@ class Progress {
   Screen screen_;
   double started_;
   double shown_, guessed_ = 0;
+  std::int64_t done_ = 0;
+  double last_done_ = 0;  // seconds from the start to the update that first said `done_`
 };
 
 }  // namespace chorale

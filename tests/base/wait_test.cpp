@@ -128,9 +128,12 @@ TEST_CASE("until something is done, progress shows the estimate") {
   progress.update(0);
   clock.sleep(30);
   progress.update(1);
+  clock.sleep(30);  // while the second piece is done
+  progress.update(1);
   std::fclose(stream);
   CHECK(std::string(text, length) ==
-        "prove  0/4  0 %  10.0 s, about 1 min 30 s to go\nprove  1/4  25 %  40.0 s, 2 min 00 s to go at this pace\n");
+        "prove  0/4  0 %  10.0 s, about 1 min 30 s to go\nprove  1/4  25 %  40.0 s, 2 min 00 s to go at this pace\n"
+        "prove  1/4  25 %  1 min 10 s, 1 min 30 s to go at this pace\n");
   std::free(text);
   CHECK(Progress::screen_at("off").stream == nullptr);
   CHECK(Progress::screen_at("warn").stream == nullptr);

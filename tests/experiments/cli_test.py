@@ -120,15 +120,27 @@ class CommandLine(unittest.TestCase):
         self.refused("help", "train", "plan", says=["help explains one command"])
 
     def test_progress_is_not_shown_without_the_log(self):
-        words = [chorale, "verify", "all_reduce", "ring", "--ranks", "8"]
-        for more, shows in ([], True), (["--log-level", "off"], False):
-            mine, theirs = pty.openpty()
-            process = spawn([*words, *more], stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm"})
-            os.close(theirs)
-            seen = rest_of(mine).decode()
-            finish(process)
-            self.assertEqual(process.returncode, 0, seen)
-            self.assertEqual("verify" in seen, shows, seen)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        table = f"{folder.name}/ptdp_table2.csv"
+        with open("experiments/published/ptdp_table2.csv") as whole, open(table, "w") as part:
+            part.writelines(whole.readlines()[:3])  # one row
+        call = ["bench", "all_reduce", "--algorithm", "ring", "-b", "8", "-e", "8"]
+        for words, what in ((["verify", "all_reduce", "ring", "--ranks", "8"], "verify"),
+                            ([*call, "--backend", "threads", "-n", "1", "-w", "1", "--ceiling", "no"], "bench threads"),
+                            ([*call, "--backend", "simulated:selene"], "bench simulated:selene"),
+                            (["plan", "--preset", "gpt2", "--dtype", "bf16", "--ranks", "8", "--machine", "eos", "--search"],
+                             "search"),
+                            (["plan", "--table", table], "PTD-P, table 2, PTD-P")):
+            for more, shows in ([], True), (["--log-level", "off"], False):
+                mine, theirs = pty.openpty()
+                process = spawn([chorale, *words, *more], stdout=subprocess.DEVNULL, stderr=theirs,
+                                env={**os.environ, "TERM": "xterm"})
+                os.close(theirs)
+                seen = rest_of(mine).decode()
+                finish(process)
+                self.assertEqual(process.returncode, 0, seen)
+                self.assertEqual(f"{what}  " in seen, shows, seen)
 
     def test_help_fits_the_terminal(self):
         names = re.findall(r"(?m)^  (\w+) ", start([chorale, "--help"]).stdout)
