@@ -88,7 +88,8 @@ class Prove final : public Command {
   }
 
   int run(Session& session) override {
-    signals_->tell(session.runtime->flight());
+    flight_ = session.runtime->flight();
+    signals_->tell(flight_);
     const mpi::Runtime& runtime = *session.runtime;
     device_.open(runtime);
     TrainingOptions options = flags_.training(1, {});
@@ -105,6 +106,7 @@ class Prove final : public Command {
     if (record.recorder) record.recorder->text("/", "device", device_.about());
     const double began = session.clock.seconds();
     References references;
+    runtime.now("the run on one rank");
     if (record.recorder) references = train_alone(cases, plain, session.clock);
     if (record.recorder) say_how_long(cases, references, record, ranks);
     const std::vector<Proof> proofs = prove_all(cases, references, session, record, ranks);
@@ -157,6 +159,7 @@ class Prove final : public Command {
       training = std::make_unique<Training>(options, std::move(mesh), *pool, clock);
       while (training->steps() < steps_) {
         const StepResult result = training->step(read);
+        if (flight_) flight_->beat();
         history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
         // The fingerprint of the states would wait for a delayed update, which must overlap the next step.
         if (options.update != UpdateTime::delayed || training->steps() == steps_)
@@ -243,12 +246,12 @@ class Prove final : public Command {
         records->add(proof);
         proofs.push_back(std::move(proof));
       }
-      if (records) record.recorder->flush();
+      if (records) records->flush();
       first += round.size();
     }
     const bool stopped = proofs.size() < cases.size();
     if (progress && !stopped) progress->finish();
-    if (records) records->finish(cases.size(), proofs, stopped ? "stopped" : "ok");
+    if (records) records->finish(stopped ? "stopped" : "ok");
     return proofs;
   }
 
@@ -309,6 +312,7 @@ class Prove final : public Command {
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";
   std::optional<Signals> signals_;
+  Flight* flight_ = nullptr;  // of this rank; may be null
   bool told_to_stop_ = false;
 };
 

@@ -153,7 +153,8 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
     folder = session.run_name.empty() ? make_run_folder(parent, command, session.clock)
                                       : make_run_folder_at(parent / session.run_name);
   folder = mpi::broadcast(runtime.world(), folder.string());
-  if (Flight* const flight = runtime.flight()) flight->record_in(std::filesystem::absolute(folder).string());
+  if (Flight* const flight = runtime.flight())
+    flight->record_in(std::filesystem::absolute(folder).lexically_normal().string());
   RunRecord run{folder, Log({.rank = runtime.rank(), .level = session.log_level, .folder = folder / "log"}), nullptr};
   run.log.debug("{} on rank {} of {}, process {}", session.command_line, runtime.rank(), runtime.size(), getpid());
   if (runtime.rank() != 0) return run;

@@ -78,7 +78,9 @@ class Watch final : public Command {
     const watch::Place place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);
     const bool suite = !place.suite.empty() && suite_.read(place.suite);
-    return found_ && (suite ? suite_.metrics().ended() : shown_.metrics().ended());
+    // A suite's runs are on its own ranks. So if a run was killed, the suite was too, unless it has gone on since.
+    const bool killed = shown_.metrics().killed && shown_.written_at() >= suite_.written_at();
+    return found_ && (suite ? suite_.metrics().ended() || killed : shown_.metrics().ended());
   }
 
   void show(Session& session, const Progress::Screen& screen, bool over) {

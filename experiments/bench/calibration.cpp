@@ -184,9 +184,11 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   if (speaks) own_machine(file);  // a file that could not take the prices is refused now, not after the measurements
   Machine found{machine_signature(), online_cores(), {}, {}, {}};
   mpi::sleep_until_all(runtime.world(), session.clock);
+  runtime.now("the peaks and sums of rank 0");
   if (speaks) measure_alone(found, session);
   mpi::sleep_until_all(runtime.world(), session.clock);
   for (const DType dtype : peak_types) {
+    runtime.now(fmt::format("the kernels of a step in {}", name_of(dtype)));
     found.computes.push_back(measure_compute(dtype, session));
     found.computes.back().measured = iso_time(session.clock.wall_seconds());
     if (speaks) print(found.computes.back());
@@ -199,6 +201,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     outcome.stopped = more.stopped;
   }
   bool complete = !outcome.stopped;
+  runtime.now("the fit of the prices");
   if (speaks && complete) {
     Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock,
                       Progress::screen_at(session.log_level));
@@ -209,6 +212,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
       if (own.empty()) continue;
       const auto tick = [&] {
         progress.update(static_cast<std::int64_t>(b), sweep.backends[b]);
+        if (Flight* const flight = runtime.flight()) flight->beat();
         return complete = complete && !(sweep.how.told_to_stop && sweep.how.told_to_stop());
       };
       const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;

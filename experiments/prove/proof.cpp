@@ -44,6 +44,7 @@ TextTable table_of(const std::vector<Proof>& proofs) {
 
 Records::Records(Recorder& recorder, const std::vector<Case>& cases)
     : recorder_(recorder),
+      verdicts_(cases.size(), "not compared"),
       proofs_(recorder.table<ProofRow>({.group = "proofs", .rows = "row", .live = true})),
       steps_(recorder.table<StepRow>({.group = "prove", .rows = "row"})) {
   recorder.dimension({.name = "number", .size = std::ssize(cases)});
@@ -57,12 +58,13 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
                    "number of ranks of the layout");
   recorder.numbers("cases", "micro_batch", {"number"}, each(cases, [](const Case& c) { return c.options.micro_batch; }), "1",
                    "sequences per micro-batch");
-  recorder.flush();
+  flush();
 }
 
 void Records::add(const Proof& proof) {
   const History& history = proof.history;
   const Difference difference = proof.difference.value_or(Difference{});
+  verdicts_[static_cast<std::size_t>(proof.number)] = proof.verdict();
   recorder_.append(proofs_, ProofRow{proof.number, static_cast<std::uint8_t>(proof.outcome()),
                                      static_cast<std::int64_t>(history.steps.size()), difference.step, difference.differing,
                                      history.seconds});
@@ -74,10 +76,15 @@ void Records::add(const Proof& proof) {
   }
 }
 
-void Records::finish(std::size_t cases, const std::vector<Proof>& proofs, const std::string& status) {
-  std::vector<std::string> verdicts(cases, "not compared");
-  for (const Proof& proof : proofs) verdicts[static_cast<std::size_t>(proof.number)] = proof.verdict();
-  recorder_.texts("cases", "verdict", "number", verdicts);
+void Records::write_verdicts() { recorder_.texts("cases", "verdict", "number", verdicts_); }
+
+void Records::flush() {
+  write_verdicts();
+  recorder_.flush();
+}
+
+void Records::finish(const std::string& status) {
+  write_verdicts();
   recorder_.finish(status);
 }
 

@@ -1,7 +1,7 @@
 // The outcome of a case, and the tables that record it. A finished case is recorded at once, so a killed run keeps its
 // finished cases.
 //
-//   /cases      a row per case, written at the start; the verdicts are added at the end
+//   /cases      a row per case, written at the start; its verdict is "not compared" until the case is finished
 //   /proofs     a row per finished case
 //   /prove      a row per step of a finished case
 #pragma once
@@ -61,11 +61,15 @@ struct StepRow {
 class Records {
  public:
   Records(Recorder& recorder, const std::vector<Case>& cases);
-  void add(const Proof& proof);  // buffered until the record is flushed
-  void finish(std::size_t cases, const std::vector<Proof>& proofs, const std::string& status);
+  void add(const Proof& proof);  // buffered until flush()
+  void flush();
+  void finish(const std::string& status);
 
  private:
+  void write_verdicts();
+
   Recorder& recorder_;
+  std::vector<std::string> verdicts_;  // of all cases
   Table &proofs_, &steps_;
 };
 

@@ -45,7 +45,9 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   if (status.empty() || status == "ok") return "";
   std::string reason = recorded_reason(record);
   if (reason.empty() && status != "stopped") reason = seen_reason(file);
-  if (reason.starts_with("error: ")) reason = reason.substr(7);  // the heading says it
+  const bool was_stopped = reason.starts_with(stopped_mark);
+  for (const std::string_view said : {"error: ", stopped_mark})  // the heading says it
+    if (reason.starts_with(said)) reason = reason.substr(said.size());
   const bool known = !reason.empty();
   if (!known) reason = status == "stopped" ? "by a signal" : status == "running" ? last_sign_of_life(record) : "see its log";
   constexpr std::size_t most_lines = 4;
@@ -53,7 +55,7 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   std::size_t lines = 0;
   for (const std::string& line : split(reason, '\n')) {
     if (trim(line).empty() || lines++ == most_lines) continue;
-    const std::string head = known && status == "running" ? "failed" : status;
+    const std::string head = !known || status != "running" ? status : was_stopped ? "stopped" : "failed";
     out += out.empty() ? paragraph(head + ": ", trim(line), columns) : paragraph("  ", trim(line), columns);
   }
   return out;

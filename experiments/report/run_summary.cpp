@@ -179,6 +179,8 @@ std::string some_steps(const Run& run, std::size_t most, std::size_t columns) {
   return "\n" + table.print("text", columns);
 }
 
+constexpr const char* not_compared = "not compared";  // the verdict of a case that prove has not come to
+
 // The main table of a record that is not of training.
 struct Answer {
   const char *group, *columns;
@@ -197,16 +199,23 @@ std::string answer_in(const Run& run, const Answer& answer, std::size_t most, st
   const std::size_t all = group.words(names[0]).size(), shown = std::min(all, most);
   std::vector<std::size_t> rows(all);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  const std::vector<std::string> verdicts = group.words("verdict");  // first the cases that differ
-  std::ranges::stable_partition(rows, [&](std::size_t row) { return row < verdicts.size() && verdicts[row] != "equal"; });
+  const std::vector<std::string> verdicts = group.words("verdict");
+  const auto place = [&](std::size_t row) {  // first the cases that differ, then those that are equal
+    return row >= verdicts.size() || verdicts[row] == not_compared ? 2 : verdicts[row] == "equal" ? 1 : 0;
+  };
+  if (!verdicts.empty()) std::ranges::stable_sort(rows, {}, place);
   for (std::size_t row = 0; row < shown; ++row) {
     std::vector<std::string> cells;
     for (const std::string& name : names) cells.push_back(shortened(group.words(name).at(rows[row])));
     table.add(cells);
   }
   std::string out = "\n";
-  if (!verdicts.empty())
-    out += fmt::format("{} of {} cases are equal to one rank, bit for bit\n", std::ranges::count(verdicts, "equal"), all);
+  if (!verdicts.empty()) {
+    const auto equal = std::ranges::count(verdicts, "equal"), left = std::ranges::count(verdicts, not_compared);
+    out += left > 0 ? fmt::format("{} of {} cases were compared; {} are equal to one rank, bit for bit\n",
+                                  std::ssize(verdicts) - left, all, equal)
+                    : fmt::format("{} of {} cases are equal to one rank, bit for bit\n", equal, all);
+  }
   return out + table.print("text", columns) + (shown < all ? fmt::format("… and {} rows more\n", all - shown) : "");
 }
 

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/descriptor.hpp"
+#include "src/base/error.hpp"
+#include "src/base/guard/dump.hpp"
 
 namespace chorale::watch {
 namespace fs = std::filesystem;
@@ -52,6 +54,17 @@ void look_below(const fs::path& folder, int deep, Found& newest) {
     if (!error && written > newest.written) newest = {path, written};
     if (deep > 1) look_below(entry->path(), deep - 1, newest);
   }
+}
+
+// How the guards of its hosts saw a run end, unless its file was written later: the run then went on in the same folder.
+std::string end_seen_by_guards(const fs::path& metrics) try {
+  std::error_code error;
+  const fs::path folder = metrics.parent_path();
+  const auto seen = fs::last_write_time(folder / "flight", error);
+  if (error || seen < fs::last_write_time(metrics, error)) return "";
+  return read_dumps(folder).lost.starts_with(stopped_mark) ? "stopped" : "failed";
+} catch (const Error&) {
+  return "";
 }
 
 }  // namespace
@@ -102,6 +115,8 @@ bool MetricsFile::read(const fs::path& path) {
       metrics_.take(unfinished_.substr(begin, end - begin));
     unfinished_.erase(0, begin);
   }
+  if (metrics_.status == "running")
+    if (const std::string end = end_seen_by_guards(path); !end.empty()) metrics_.status = end, metrics_.killed = true;
   return true;
 }
 

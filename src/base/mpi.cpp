@@ -93,6 +93,7 @@ std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
 }  // namespace
 
 Runtime::Runtime(const Launch& launch) : own_flight_(guarded_from_the_start(launch)), flight_(own_flight_.get()) {
+  if (flight_) idle_ = std::make_unique<ProgressHook>([flight = flight_] { flight->idle(); });
   if (life_.started()) await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));

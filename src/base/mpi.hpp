@@ -17,6 +17,7 @@
 #include "src/base/guard/flight.hpp"
 #include "src/base/handle.hpp"
 #include "src/base/launch.hpp"
+#include "src/base/progress_hook.hpp"
 
 namespace chorale::mpi {
 
@@ -70,6 +71,7 @@ class Runtime {
 
   std::unique_ptr<Flight> own_flight_;  // first, because a rank has finished only after MPI
   Flight* flight_ = nullptr;
+  std::unique_ptr<ProgressHook> idle_;  // notes in the flight recorder that this rank waits
   Life life_;  // before the others, so that it is destroyed after them, even if the constructor throws
   Comm world_;
   std::vector<int> launched_;

@@ -47,7 +47,7 @@ std::string line_of_root(const nlohmann::ordered_json& attributes) {
 }  // namespace
 
 Recorder::Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over)
-    : folder_(folder), clock_(clock), snapshot_(file(), takes_over), flushed_at_(clock.seconds()) {
+    : folder_(folder), clock_(clock), snapshot_(file(), takes_over), flushed_at_(clock.seconds()), asked_at_(flushed_at_) {
   h5::quiet();
   file_ = create_in_memory(file());
   const auto lines_path = folder / "metrics.jsonl";
@@ -149,9 +149,12 @@ void Recorder::attach(const std::string& group, const std::filesystem::path& rec
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
 
+// After Ctrl-C, Open MPI gives a rank one second to end its step. So a longer step is written before the next one begins.
 bool Recorder::due(std::int64_t step) {
+  const double now = clock_.seconds();
+  const bool took_long = now - std::exchange(asked_at_, now) >= 1;
   step_ = step;
-  return step - flushed_step_ >= 50 || clock_.seconds() - flushed_at_ >= 10;
+  return took_long || step - flushed_step_ >= 50 || now - flushed_at_ >= 10;
 }
 
 void Recorder::flush() {

@@ -68,7 +68,7 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // true 10 s or 50 steps after the last flush
+  bool due(std::int64_t step);  // 10 s or 50 steps after the last flush, and after each step that took more than a second
   void flush();
   void finish(const std::string& status);
 
@@ -89,7 +89,7 @@ class Recorder {
   SnapshotFile snapshot_;
   std::unique_ptr<std::FILE, CloseStream> lines_;
   std::deque<Table> tables_;
-  double flushed_at_;
+  double flushed_at_, asked_at_;  // when flush() and due() were last called
   std::int64_t step_ = 0, flushed_step_ = 0;
 };
 

@@ -126,14 +126,30 @@ TEST_CASE("the guard says what keeps ranks that were asked to end, what is kept,
   SeenRank first = rank_that(0, true, {sixth}), second = rank_that(1, false, {sixth}, 'R');
   put(first.page.folder, "runs/a");
   put(first.page.saved, "runs/a/checkpoints/step-10");
+  put(first.page.program, "build/chorale");
   CHECK(explain_request({second, first}, 4, "they may be killed") ==
-        "warning: the ranks were asked to end; rank 0 on n0 is still in step 12\n  what is done is recorded in runs/a\n"
-        "  the newest checkpoint: --load runs/a/checkpoints/step-10\n"
+        "warning: the ranks were asked to end; rank 0 on n0 is still in step 12\n"
+        "  what is done is recorded: build/chorale report runs/a\n"
+        "  to go on from the newest checkpoint: mpirun -n 4 build/chorale train --config runs/a/config.toml --load "
+        "runs/a/checkpoints/step-10\n"
         "  ranks 2-3 never reached the guard: dead since the start, or late\n  they may be killed\n");
   first.state = 'X';
   CHECK(explain_request({second, first}, 2, "they may be killed") ==
         "warning: the ranks were asked to end; rank 1 on n0 is still in step 12\n  they may be killed\n");
   CHECK(explain_request({first}, 1, "they may be killed").empty());
+  first.end = "was killed by SIGKILL";
+  CHECK(explain_stop(first) == "stopped: the ranks were asked to end; in step 12, rank 0 on n0 was killed by SIGKILL");
+}
+
+TEST_CASE("the guard says which rank others wait for outside of calls") {
+  SeenRank late = rank_that(2, false, {sixth}, 'R');
+  late.page.pid = 77;
+  CHECK(explain_late({late}, {rank_that(0, false, {sixth}), rank_that(1, false, {sixth})}, 60) ==
+        "warning: ranks 0-1 have waited for 60.0 s\n"
+        "  rank 2 on n1 is late: it computes, in step 12; its last call: call 6 of ranks 0-3, all_gather of 8 f32, ring: "
+        "over\n"
+        "  this may be long work, such as reading a large file, or an endless loop; to see it: gdb -p 77\n");
+  CHECK(explain_late({late}, {}, 60).starts_with("warning: ranks of other hosts have waited for 60.0 s\n"));
 }
 
 TEST_CASE("only the newest calls are kept, and a call that is gone is not taken for another") {
@@ -151,7 +167,7 @@ TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
                    .lost = "error: \x1b[1m\xff",
                    .exit_code = 3,
                    .ranks = {rank_that(3, true, {sixth, seventh})}};
-  words.look = Look{.done = 7, .any = 60, .ranks = 3, .here = 2, .stopped = 1, .traced = true};
+  words.look = Look{.done = 7, .idled = 9, .any = 60, .ranks = 3, .here = 2, .stopped = 1, .traced = true};
   const GuardWords again = guard_words_in(to_text(words));
   CHECK(to_text(again) == to_text(words));
   CHECK(again.exit_code == 3);

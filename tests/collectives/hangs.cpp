@@ -1,6 +1,7 @@
 // Ranks that hang or fail on purpose, for tests of the guard. After some calls, rank TEST_VICTIM does what TEST_HANG says:
 //
 //   loop      computes for ever
+//   set-up    computes for ever while the others wait in no call of a communicator
 //   lost      never sees a message arrive
 //   crossed   calls on two groups in the opposite order of the others
 //   fails     stops the launcher, as if that were slow to hear of any end, and fails; the others see it leave the group
@@ -87,7 +88,8 @@ void hang() {
     other.barrier();
     c.all_reduce(slice);
   }
-  if (how == "loop" && victim) compute_for_ever();
+  if ((how == "loop" || how == "set-up") && victim) compute_for_ever();
+  if (how == "set-up") mpi::all_gather(world().world(), 0);
   if ((how == "fails" || how == "aborts") && victim) {
     const Error error(Exit::check, "this rank fails", "on purpose", "");
     kill(getppid(), SIGSTOP);

@@ -147,13 +147,24 @@ class Guard(LongJob):
         os.kill(asked, signal.SIGTERM)
         errors = self.said_until("without a limit", job)
         self.assertRegex(errors, rf"warning: the ranks were asked to end; rank 0 on \S+ is still in (step|saving step) \d+\n"
-                                 rf"  what is done is recorded in \S+/runs/\S+\n"
-                                 rf"  the newest checkpoint: --load \S+/checkpoints/step-\d+\n"
+                                 rf"  what is done is recorded: {chorale} report \S+/runs/\S+\n"
+                                 rf"  to go on from the newest checkpoint: mpirun -n 2 {chorale} train "
+                                 rf"--config \S+/config.toml --load \S+/checkpoints/step-\d+\n"
                                  rf"  Open MPI kills them 1 s after it asks; kill -USR1 {job.pid} asks without a limit\n")
         os.kill(waits_for, signal.SIGCONT)
         _, rest = finish(job)
         self.assertEqual(job.returncode, 0, rest)
         self.assertIn("stopped by a signal after step", rest)
+
+    def test_the_row_of_a_benchmark_that_keeps_ranks_is_named(self):
+        job = spawn([*launch, "-n", "2", chorale, "bench", "all", "--algorithm", "all", "--backend", "mpi", "-f", "2"],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, job)
+        self.said_until("bench mpi  ", job)
+        for number in (signal.SIGSTOP, signal.SIGTERM):
+            os.kill(ranks_of(job)[0], number)
+        errors = self.said_until("without a limit", job)
+        self.assertRegex(errors, r"rank 0 on \S+ is still in row \d+ of \d+: \w+ \w+ [\d.]+ (Ki|Mi)?B\n")
 
     def test_a_rank_that_dies_before_the_guard_knows_it_is_named(self):
         words = [chorale, "train", "--preset", "tiny", "--run-dir", self.folder.name]
@@ -199,6 +210,15 @@ class Guard(LongJob):
                     self.assertRegex(errors, r"ranks? [\d,-]+ waits? in call \d+ of ranks 0-2, .*which all its ranks "
                                              r"have begun")
                 print(f"{how} {trial}: {backend}, {seconds:.1f} s with the start")
+
+    def test_a_rank_that_others_wait_for_outside_of_calls_is_named(self):
+        variables = {"TEST_HANG": "set-up", "TEST_VICTIM": "1", "CHORALE_TIMEOUT": "2"}
+        job = spawn([*launch, "-n", "3", tests_run, "[.hangs]"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env={**os.environ, **variables})
+        self.addCleanup(self.end, job)
+        errors = self.said_until("endless loop", job)
+        self.assertRegex(errors, r"warning: ranks 0,2 have waited for 2\.\d s\n"
+                                 r"  rank 1 on \S+ is late: it computes, in its program; its last call: call \d+ of ranks ")
 
     def test_ranks_that_wait_for_each_other_are_named_within_two_seconds(self):
         ways, tally = itertools.product((2, 0, 1), backends()), Tally(self)

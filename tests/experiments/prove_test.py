@@ -100,19 +100,43 @@ class Prove(unittest.TestCase):
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="cases") as cases:
             self.assertIn("dp=mpi,tp=shm", str(cases.backend.values[0]))
 
-    def test_a_killed_run_keeps_what_it_proved(self):
+    def test_a_run_that_is_killed_after_a_request_to_end_keeps_what_it_proved(self):
         words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 40 + "dp2", "--run-dir",
                  self.folder]
-        process = spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        run = os.path.join(self.folder, "latest", "run.h5")
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
         until(lambda: lines_of(rows) >= 5, process)  # two of the run, and three proofs; run.h5 may lack the last one
-        with h5py.File(os.path.join(self.folder, "latest", "run.h5")) as file:
-            os.kill(int(file["ranks/pid"][0]), signal.SIGKILL)
+        with h5py.File(run) as file:
+            pids = [int(pid) for pid in file["ranks/pid"]]
+        for number in (signal.SIGSTOP, signal.SIGTERM):  # their step takes longer than the launcher waits
+            for pid in pids:
+                os.kill(pid, number)
+        said = ""
+        while "asks without a limit" not in said:
+            line = process.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        doing = re.search(r"rank 0 on \S+ is still in (layout \d+ of 81)\n"
+                          rf"  what is done is recorded: ({chorale} report \S+)\n", said)
+        self.assertTrue(doing, said)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
         finish(process)
         self.assertNotEqual(process.returncode, 0)
-        with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
-            self.assertGreaterEqual(proofs.sizes["row"], 2)
+        with xarray.open_dataset(run, group="proofs") as proofs:
+            done = proofs.sizes["row"]
+            self.assertGreaterEqual(done, 2)
             self.assertTrue((proofs.outcome == 0).all())
+        report = start(doing[2].split()).stdout
+        self.assertRegex(" ".join(report.split()),
+                         rf" stopped: the ranks were asked to end; in {doing[1]}, rank [01] on \S+ "
+                         r"(was killed by SIGKILL|ended, probably by a signal)")
+        self.assertIn(f"\n{done} of 81 cases were compared; {done} are equal to one rank, bit for bit\n", report)
+        self.assertEqual(len(re.findall(r"(?m)^dp\S+ .* equal$", report)), done, report)
+        watched = start([chorale, "watch", os.path.join(self.folder, "latest"), "--once"]).stdout
+        self.assertIn("  2 ranks  stopped\n", watched)
 
     def test_a_polite_signal_stops_it_and_says_how_far_it_came(self):
         words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 200 + "dp2",
@@ -130,7 +154,7 @@ class Prove(unittest.TestCase):
         run = os.path.join(self.folder, "latest", "run.h5")
         if not stopped:  # on a busy machine the launcher has killed the ranks before their step was over
             killed = re.search(r"the ranks were asked to end; rank 0 on \S+ is still in layout (\d+) of 401\n"
-                               rf"  what is done is recorded in {re.escape(self.folder)}/\S+\n", text)
+                               rf"  what is done is recorded: {chorale} report {re.escape(self.folder)}/\S+\n", text)
             self.assertTrue(killed, text)
             with h5py.File(run) as file:
                 kept = list(file["proofs/outcome"])

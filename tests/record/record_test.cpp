@@ -81,7 +81,7 @@ TEST_CASE("a live table's rows reach metrics.jsonl at once, between the root's a
   CHECK(text_of(folder / "metrics.jsonl") == running + "{\"table\":\"/\",\"status\":\"ok\"}\n");
 }
 
-TEST_CASE("a flush is due after 50 steps or 10 seconds") {
+TEST_CASE("a flush is due after 50 steps, 10 seconds or a long step") {
   VirtualClock clock;
   const TemporaryFolder folder;
   Recorder recorder(folder, {}, clock);
@@ -89,8 +89,13 @@ TEST_CASE("a flush is due after 50 steps or 10 seconds") {
   CHECK(recorder.due(50));
   recorder.flush();
   CHECK_FALSE(recorder.due(99));
-  clock.sleep(10);
-  CHECK(recorder.due(51));
+  for (int step = 51; step < 64; ++step) {
+    clock.sleep(0.8);
+    CHECK(recorder.due(step) == (step == 63));  // 13 steps of 0.8 s
+  }
+  recorder.flush();
+  clock.sleep(1);
+  CHECK(recorder.due(64));
 }
 
 TEST_CASE("readers see only flushed rows; an unfinished record is marked") {

@@ -125,6 +125,12 @@ std::string in_words(const Wait& wait) {
   return line;
 }
 
+// "build/chorale": what the user typed, so that the commands in messages can be pasted.
+std::string program_of(const FlightPage& page) {
+  const std::string program = fixed_text(page.program);
+  return program.empty() ? "chorale" : program;
+}
+
 std::string what_to_do(const std::vector<SeenRank>& all) {
   for (const SeenRank& rank : all) {
     const std::string folder = fixed_text(rank.page.folder);
@@ -132,7 +138,7 @@ std::string what_to_do(const std::vector<SeenRank>& all) {
     const std::string set = fixed_text(rank.page.saved);
     return (set.empty() ? "there is no checkpoint: start the run again"
                         : "resume from the newest checkpoint: --load " + set) +
-           "; the last calls of every rank: chorale explain " + folder;
+           fmt::format("; the last calls of every rank: {} explain {}", program_of(rank.page), folder);
   }
   return "start the program again";
 }
@@ -204,6 +210,25 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
   return in_lines(lines);
 }
 
+std::string explain_late(const std::vector<SeenRank>& late, const std::vector<SeenRank>& waiting, double seconds) {
+  std::set<int> patient;
+  for (const SeenRank& rank : waiting) patient.insert(rank.page.rank);
+  const std::string who_waits = patient.empty() ? "ranks of other hosts" : ranks_in_words(patient);
+  std::vector<std::string> lines{
+      fmt::format("{} {} waited for {:.1f} s", who_waits, patient.size() == 1 ? "has" : "have", seconds)};
+  for (const SeenRank& rank : late)
+    lines.push_back(fmt::format("{} is late: it {}, in {}; {}", who(rank.page), how_it_lives(rank),
+                                fixed_text(rank.page.doing), last_call(rank.page)));
+  lines.push_back(fmt::format(
+      "this may be long work, such as reading a large file, or an endless loop; to see it: gdb -p {}", late[0].page.pid));
+  return in_lines(lines, "warning: ");
+}
+
+std::string explain_stop(const SeenRank& ended) {
+  return fmt::format("{}the ranks were asked to end; in {}, {} {}", stopped_mark, fixed_text(ended.page.doing),
+                     who(ended.page), ended.end);
+}
+
 std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next) {
   std::set<int> missing;
   for (int rank = 0; rank < expected; ++rank) missing.insert(rank);
@@ -213,11 +238,15 @@ std::string explain_request(const std::vector<SeenRank>& here, int expected, con
     if (rank.state != 'X' && (!busy || rank.page.rank < busy->page.rank)) busy = &rank;
   }
   if (!busy) return "";
-  const std::string folder = fixed_text(busy->page.folder), saved = fixed_text(busy->page.saved);
+  const std::string folder = fixed_text(busy->page.folder), saved = fixed_text(busy->page.saved),
+                    program = program_of(busy->page);
   std::vector<std::string> lines{
       fmt::format("the ranks were asked to end; {} is still in {}", who(busy->page), fixed_text(busy->page.doing))};
-  if (!folder.empty()) lines.push_back("what is done is recorded in " + folder);
-  if (!saved.empty()) lines.push_back("the newest checkpoint: --load " + saved);
+  if (!folder.empty()) lines.push_back(fmt::format("what is done is recorded: {} report {}", program, folder));
+  if (!folder.empty() && !saved.empty())
+    lines.push_back(
+        fmt::format("to go on from the newest checkpoint: mpirun -n {} {} train --config {}/config.toml --load {}",
+                    busy->page.size, program, folder, saved));
   if (busy->page.size == expected && !missing.empty())  // else ranks of other hosts are missing too
     lines.push_back(fmt::format("{} never reached the guard: dead since the start, or late", ranks_in_words(missing)));
   lines.push_back(next);

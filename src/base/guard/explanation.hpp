@@ -27,6 +27,14 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 std::string explain_deadlock(const std::vector<SeenRank>& all);
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
 
+// Ranks have waited outside of calls, as during set-up, where long work counts no progress: who waits, and who is late.
+// `waiting`: those of this host.
+std::string explain_late(const std::vector<SeenRank>& late, const std::vector<SeenRank>& waiting, double seconds);
+
+// A rank has ended although its work was not done, after a request to end. The launcher prints that; this is for reports.
+inline constexpr const char* stopped_mark = "stopped: ";  // how it begins
+std::string explain_stop(const SeenRank& ended);
+
 // Ranks of this host were asked to end and have not ended yet: what keeps them, and what is kept whatever happens to them.
 // `expected` ranks were started on this host (0: unknown). `next`: what their launcher will do. "" if none lives.
 std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next);

@@ -42,6 +42,7 @@ class Flight {
   void asked_to_end() { page_->asked_to_end = 1; }
   std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
   void failed(int exit_code);
+  void idle() { std::atomic_ref(page_->idles).store(page_->idles + 1, std::memory_order_relaxed); }
   void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
 
   struct Group {

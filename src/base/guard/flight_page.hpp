@@ -46,12 +46,15 @@ struct FlightPage {
   Fate fate = Fate::running;
   std::int32_t exit_code = 0;  // of a rank that failed
   char host[64] = {};
-  char doing[64] = {};        // "start-up", "step 12", "saving step 12"
-  char folder[512] = {};      // of the run, for dumps; "" before there is one
-  char saved[512] = {};       // the newest checkpoint; "" before there is one
-  std::uint64_t beats = 0;    // counts everything that this rank gets done: calls, layers, pieces of files
-  std::uint64_t moved = 0;    // steps of schedules, done by a rank that waits
-  std::uint32_t waits = 0;    // 1: the rank waits for other ranks
+  char program[256] = {};   // as the user typed it, for commands in messages
+  char doing[64] = {};      // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
+  char folder[512] = {};    // of the run, for dumps; "" before there is one
+  char saved[512] = {};     // the newest checkpoint; "" before there is one
+  std::uint64_t beats = 0;  // counts everything that this rank gets done: calls, layers, pieces of files
+  std::uint64_t moved = 0;  // steps of schedules, done by a rank that waits
+  std::uint64_t idles =
+      0;  // counts the polls of all its waits: those for other ranks, also during set-up, and those for files
+  std::uint32_t waits = 0;    // 1: the rank waits for other ranks in a call of a communicator
   std::uint64_t awaited = 0;  // the ticket of the call that it waits for; 0: that call has not begun
   double patience = 60;       // seconds without any progress after which such a wait ends
   std::uint64_t newest = 0;   // the newest ticket

@@ -135,6 +135,7 @@ std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& envi
   SharedPage page(file.get());
   page->rank = launch.rank, page->size = launch.size, page->pid = getpid();
   put(page->host, host_name());
+  put(page->program, program_invocation_name);
   put(page->doing, "start-up");
   page->patience = time_limit(page->patience);
   Descriptor line = line_to_guard(launch, environment);

@@ -5,6 +5,7 @@
 //              ├── rank 1                │
 //              └── rank 2                ├─ a rank ended without a message  says who, how, where, in which call
 //                                        ├─ a rank waits, nothing moves     says who is late, and who waits for whom
+//                                        ├─ likewise, but in no call        warns who is late; ends nothing
 //                                        └─ a rank has lost its parent      ends the ranks, removes what MPI left behind
 //
 // In each case it tells the waits of the other ranks, which end with exit code 4, or with the code of a rank that failed and

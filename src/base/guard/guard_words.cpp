@@ -18,6 +18,7 @@ double limit_in(const Json& json) { return json.is_null() ? never : json.get<dou
 
 Json json_of(const Look& look) {
   return {{"done", look.done},
+          {"idled", look.idled},
           {"waiting", limit_as_json(look.waiting)},
           {"any", limit_as_json(look.any)},
           {"ranks", look.ranks},
@@ -30,6 +31,7 @@ Json json_of(const Look& look) {
 
 Look look_in(const Json& json) {
   return {.done = json.at("done"),
+          .idled = json.value("idled", std::uint64_t{0}),
           .waiting = limit_in(json.at("waiting")),
           .any = limit_in(json.at("any")),
           .ranks = json.at("ranks"),
@@ -74,6 +76,7 @@ Json json_of(const SeenRank& rank) {
           {"size", page.size},
           {"pid", page.pid},
           {"host", fixed_text(page.host)},
+          {"program", fixed_text(page.program)},
           {"doing", fixed_text(page.doing)},
           {"folder", fixed_text(page.folder)},
           {"saved", fixed_text(page.saved)},
@@ -92,6 +95,7 @@ SeenRank rank_in(const Json& json) {
   page.rank = json.at("rank"), page.size = json.at("size"), page.pid = json.at("pid");
   page.beats = json.at("beats"), page.waits = json.at("waits"), page.awaited = json.at("awaited");
   put(page.host, json.at("host").get<std::string>());
+  put(page.program, json.value("program", "chorale"));
   put(page.doing, json.at("doing").get<std::string>());
   put(page.folder, json.at("folder").get<std::string>());
   put(page.saved, json.at("saved").get<std::string>());

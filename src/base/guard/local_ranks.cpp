@@ -129,6 +129,7 @@ Look LocalRanks::look() {
   Look sum{.ranks = static_cast<int>(ranks_.size())};
   for (Rank& rank : ranks_) {
     sum.done += rank.page->beats + rank.page->moved;
+    sum.idled += rank.page->idles;
     if (!rank.here) continue;
     const bool asked = rank.now.asked_to_end;
     rank.now = condition_of(rank.pid);
@@ -147,10 +148,32 @@ Look LocalRanks::look() {
   return sum;
 }
 
+SeenRank LocalRanks::seen(const Rank& rank) {
+  return {*rank.page, rank.here ? condition_of(rank.pid).state : 'X', rank.end};
+}
+
 std::vector<SeenRank> LocalRanks::seen() const {
   std::vector<SeenRank> all;
-  for (const Rank& rank : ranks_) all.push_back({*rank.page, rank.here ? condition_of(rank.pid).state : 'X', rank.end});
+  for (const Rank& rank : ranks_) all.push_back(seen(rank));
   return all;
+}
+
+void LocalRanks::mark() {
+  for (Rank& rank : ranks_) rank.idles_before = rank.page->idles;
+}
+
+std::vector<SeenRank> LocalRanks::late() const {
+  std::vector<SeenRank> found;
+  for (const Rank& rank : ranks_)
+    if (rank.here && rank.page->idles == rank.idles_before) found.push_back(seen(rank));
+  return found;
+}
+
+std::vector<SeenRank> LocalRanks::waiting() const {
+  std::vector<SeenRank> found;
+  for (const Rank& rank : ranks_)
+    if (rank.here && rank.page->idles != rank.idles_before) found.push_back(seen(rank));
+  return found;
 }
 
 void LocalRanks::judged() {

@@ -33,6 +33,9 @@ class LocalRanks {
   bool orphaned() const;      // a rank has lost the parent that it had when it came
   Look look();
   std::vector<SeenRank> seen() const;
+  void mark();                                       // begins a period, in which …
+  std::vector<SeenRank> late() const;                // … these ranks live and have not waited, …
+  std::vector<SeenRank> waiting() const;             // … and these have waited
   void judged();                                     // tells their waits that a guard watches over them
   void lose(const std::string& why, int exit_code);  // tells their waits that the run cannot go on
   void end();                                        // kills those that live
@@ -47,9 +50,10 @@ class LocalRanks {
     Descriptor line, process;
     SharedPage page;
     int pid = 0, parent = 0;
-    Condition now = {};    // at the last look
-    bool here = true;      // its process lives
-    std::string end = "";  // how it ended, if it neither finished nor failed
+    Condition now = {};              // at the last look
+    std::uint64_t idles_before = 0;  // at the last mark
+    bool here = true;                // its process lives
+    std::string end = "";            // how it ended, if it neither finished nor failed
   };
   struct Newcomer {  // has not shown its page yet
     Descriptor line;
@@ -58,6 +62,7 @@ class LocalRanks {
   };
   void take_in();
   bool show_in(const Newcomer& newcomer);  // false: it has not said anything yet
+  static SeenRank seen(const Rank& rank);
   static Condition condition_of(int pid);
 
   Clock& clock_;

@@ -10,13 +10,14 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 struct Look {
   std::uint64_t done = 0;                     // everything that the ranks have got done so far
+  std::uint64_t idled = 0;                    // how often their waits have polled
   double waiting = never, any = never;        // the least limit, in seconds, of the ranks that wait, and of all ranks
   int ranks = 0, here = 0;                    // ranks that have come; of these, ranks that live, …
   int waiters = 0, stopped = 0, blocked = 0;  // … wait for other ranks, are stopped by a signal, wait for a disk
   bool traced = false;                        // a debugger is attached to a rank
 
   void add(const Look& other) {
-    done += other.done;
+    done += other.done, idled += other.idled;
     waiting = std::min(waiting, other.waiting), any = std::min(any, other.any);
     ranks += other.ranks, here += other.here;
     waiters += other.waiters, stopped += other.stopped, blocked += other.blocked;

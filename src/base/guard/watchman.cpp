@@ -61,7 +61,9 @@ void Watchman::hear_ranks() {
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
       const int failed = ranks_.failed_with();  // another rank may have failed, and the launcher ended this one
-      if (by_itself || ranks_.asked_to_end())
+      if (ranks_.asked_to_end() && failed == 0)
+        lose(explain_stop(*ended), died_or_hung, true);
+      else if (by_itself || ranks_.asked_to_end())
         lose(fmt::format("rank {} {}", rank, ended->end), failed != 0 ? failed : died_or_hung, true);
       else
         explain(explain_end(*ended, all));
@@ -109,6 +111,7 @@ void Watchman::look() {
   judges_ = ranks_.holds(0) && all.ranks >= job_.ranks;
   if (judges_ || judged) ranks_.judged();
   if (judges_) judge_progress(all, passed);
+  if (judges_ || judged) warn_of_late_ranks(all, passed);
   others_.wait(passed);
   if (lost_at_ < 0) judge_silence();
 }
@@ -135,6 +138,24 @@ void Watchman::judge_progress(const Look& all, double passed) {
   if (all_wait && quiet >= deadlock_seconds)
     if (const std::string deadlock = explain_deadlock(everybody()); !deadlock.empty()) return explain(deadlock);
   if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
+}
+
+// Ranks that wait in no call of a communicator, such as those in set-up, may wait for long work, such as a file that another
+// rank reads. The guard cannot tell it from an endless loop. So it only says who waits for whom, once.
+void Watchman::warn_of_late_ranks(const Look& all, double passed) {
+  const bool somebody_waits = all.idled != then_.idled, judged_as_hang = all.waiting != never || all.stopped > 0;
+  if (all.done != then_.done || judged_as_hang) {
+    then_ = all, quiet_ = 0;
+    return ranks_.mark();
+  }
+  if (quiet_ < 0) return;
+  quiet_ += passed;
+  Look as_if_in_calls = all;
+  as_if_in_calls.waiting = all.any;
+  if (quiet_ < as_if_in_calls.limit() || !somebody_waits) return;
+  if (const std::vector<SeenRank> late = ranks_.late(); !late.empty())
+    std::fputs(explain_late(late, ranks_.waiting(), quiet_).c_str(), stderr);
+  quiet_ = -1;
 }
 
 // Every guard hears from the others twice a second, unless a host or a link is gone. If only its guard is gone, nobody

@@ -30,6 +30,7 @@ class Watchman {
   void look();
   void answer_request(double now);
   void judge_progress(const Look& all, double passed);
+  void warn_of_late_ranks(const Look& all, double passed);
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
@@ -44,6 +45,8 @@ class Watchman {
   OtherGuards others_;
   Patience patience_;
   Look look_;                     // the newest of the ranks of this host
+  Look then_;                     // of all ranks, when anything was last done
+  double quiet_ = 0;              // seconds since then; −1: a warning has been printed
   double looked_ = 0, said_ = 0;  // when
   bool has_asked_ = false;        // the other guards, for the flight recorders of their ranks
   double lost_at_ = -1;           // when the run was lost; −1: it was not
