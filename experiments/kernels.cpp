@@ -104,6 +104,7 @@ class KernelsCommand final : public Command {
     std::map<KernelTable::Key, KernelTable::Row> kernels;
     for (std::int64_t i = 0; i < steps_; ++i) {
       timer.clear();
+      session.runtime->now(fmt::format("step {} of {}", i + 1, steps_));
       const double began = session.clock.seconds();
       training.step(read);
       const double seconds = session.clock.seconds() - began;

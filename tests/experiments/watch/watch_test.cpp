@@ -1,6 +1,7 @@
 #include <fstream>
 
 #include "experiments/watch/picture.hpp"
+#include "src/base/guard/dump.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary.hpp"
 
@@ -38,6 +39,24 @@ watch::Metrics training(int steps, int of) {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
+
+TEST_CASE("a killed run has ended as its guards saw it, unless it has gone on since") {
+  const TemporaryFolder folder;
+  const fs::path path = run_in(folder.path(), "a", "{\"table\":\"/\",\"status\":\"running\"}\n", 60);
+  SeenRank rank;
+  put(rank.page.folder, path.parent_path().string());
+  for (const auto& [lost, status] :
+       {std::pair{explain_stop(rank), "stopped"}, std::pair{std::string("error: a"), "failed"}}) {
+    write_dump({.host = "n0", .lost = lost, .ranks = {rank}}, rank);
+    watch::MetricsFile file;
+    CHECK(file.read(path));
+    CHECK((file.metrics().status == status && file.metrics().killed));
+  }
+  fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(60));
+  watch::MetricsFile file;
+  CHECK(file.read(path));
+  CHECK_FALSE(file.metrics().ended());
+}
 
 TEST_CASE("metrics are read by whole lines, and invalid lines are skipped") {
   const TemporaryFolder folder;
