@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "experiments/advice.hpp"
@@ -23,6 +22,7 @@
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
+#include "experiments/report/repeated.hpp"
 #include "experiments/report/run_summary.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/report/tensorboard.hpp"
@@ -48,52 +48,6 @@ double share_in(const std::string& text) {
   return percent ? value / 100 : value;
 }
 
-fs::path true_path(const std::string& file) {
-  std::error_code error;
-  const fs::path path = fs::canonical(file, error);
-  return error ? fs::path(file) : path;
-}
-
-bool same_bytes(const std::string& one, const std::string& other) {
-  std::error_code error;
-  if (fs::file_size(one, error) != fs::file_size(other, error) || error) return false;
-  std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
-  return std::equal(std::istreambuf_iterator<char>(a), {}, std::istreambuf_iterator<char>(b), {});
-}
-
-// "the same file as" or "a copy of" if both files record the same run, else "". Two runs never leave equal bytes, because
-// each run has a different id.
-std::string how_equal(const std::string& one, const std::string& other) {
-  if (true_path(one) == true_path(other)) return "the same file as";
-  return same_bytes(one, other) ? "a copy of" : "";
-}
-
-// Removes files that record the same run as an earlier file. The pattern runs/*/run.h5, for example, also matches
-// runs/latest/run.h5, whose folder is a link to the newest run.
-void leave_out_repeated(std::vector<std::string>& files) {
-  std::vector<std::string> kept;
-  for (const std::string& file : files) {
-    std::string how;
-    const auto first =
-        std::ranges::find_if(kept, [&](const std::string& other) { return !(how = how_equal(file, other)).empty(); });
-    if (first == kept.end())
-      kept.push_back(file);
-    else
-      fmt::print(stderr, "left out: {}, {} {}\n", file, how, *first);
-  }
-  files = kept;
-}
-
-// How A equals B if both hold the same launches, else "". Neither list holds a file twice.
-std::string how_equal(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  if (a.size() != b.size()) return "";
-  if (a.size() == 1) return how_equal(a[0], b[0]);
-  const auto is_in_b = [&](const std::string& one) {
-    return std::ranges::any_of(b, [&](const std::string& other) { return !how_equal(one, other).empty(); });
-  };
-  return std::ranges::all_of(a, is_in_b) ? "the same records as" : "";
-}
-
 class Report final : public Command {
  public:
   void declare(Options& options) override {
@@ -117,7 +71,10 @@ class Report final : public Command {
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
     report::add_metric(options, metric_);
-    options.add("rows", rows_, "print this many of the newest rows of each table; 0: all, the default for csv, json and md")
+    options
+        .add("rows", rows_,
+             "print this many of the newest rows of each table, and lines of each text; 0: all, the default for csv, json "
+             "and md")
         .range(0, 1e9);
     options.add("format", format_, "output format").one_of(TextTable::formats());
   }
@@ -138,8 +95,8 @@ class Report final : public Command {
                   program() + " report A.h5 B.h5 --compare");
     if (!tensorboard_.empty()) require_writable(tensorboard_, "--tensorboard");
     if (!svg_.empty()) require_writable(svg_, "--svg");
-    if (!compare_) leave_out_repeated(files_);
-    leave_out_repeated(reference_);
+    if (!compare_) report::leave_out_repeated(files_);
+    report::leave_out_repeated(reference_);
     share_ = share_in(threshold_);
     if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty() || !svg_.empty())
       return;  // these read the records as runs
@@ -172,6 +129,7 @@ class Report final : public Command {
     if (format_ != "text" && are_suites && !all_ && group_.empty()) group_ = "summary";
     const report::Wanted wanted{group_, rows_ == 0 ? -1 : rows_, format_, screen_columns()};
     if (format_ != "text" || !group_.empty() || all_ || !default_rows) {
+      take_rows();
       report::print_tables(records_, wanted);
       return 0;
     }
@@ -191,6 +149,23 @@ class Report final : public Command {
     std::vector<std::string> files{record};
     std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
     return files;
+  }
+
+  // Gives each suite the rows of the CSV files beside it. Refuses rows that no printed table takes.
+  void take_rows() {
+    for (report::RecordFile& record : records_)
+      if (const auto files = report::with_rows_beside(with_rows(record.name));
+          files.size() > 1 && report::holds_summary(record.reader))
+        for (report::Run& run : report::read_records(files).runs)
+          if (!run.source) record.rows.push_back(std::move(run));
+    const auto csv = std::ranges::find_if(files_, report::is_csv);
+    const bool prints_summary = group_.empty() || group_ == "summary" || group_ == "/summary";
+    for (const report::RecordFile& record : records_)
+      if (csv != files_.end() && (!prints_summary || !report::holds_summary(record.reader)))
+        usage_error("the rows of a CSV file stand in /summary, the table of a suite",
+                    prints_summary ? fmt::format("{} is no suite, so it has no such table", record.name)
+                                   : fmt::format("--group {} is printed, with {}", group_, *csv),
+                    fmt::format("leave out {}, or print it as text: {} report {} {}", *csv, program(), record.name, *csv));
   }
 
   int write_page() const {
@@ -225,7 +200,7 @@ class Report final : public Command {
   // programs read it.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
-    if (const std::string how = how_equal(one, other); !how.empty())
+    if (const std::string how = report::how_equal(one, other); !how.empty())
       throw Error(Exit::usage, "these are the same launches, so there is nothing to compare",
                   {fmt::format("A is {} B", how), "A: " + join(one, " "), "B: " + join(other, " "),
                    "give records of different launches"});

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "experiments/compare/outside.hpp"
-#include "experiments/report/record_set.hpp"
+#include "experiments/report/labels.hpp"
 #include "experiments/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "experiments/report/training.hpp"
@@ -84,6 +85,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
     : recorder_(recorder),
       turns_(turns),
       warm_up_(suite.warm_up),
+      trains_(std::ranges::any_of(suite.runs, [](const SuiteRun& run) { return run.command != "bench"; })),
       status_(turns.size(), "waiting"),
       seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
   for (const Turn& turn : turns) ranks_.push_back(turn.ranks);
@@ -126,7 +128,7 @@ void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
 void Summary::failed(std::size_t turn, const std::string& why) { status_[turn] = why; }
 
 void Summary::keep() {
-  for (std::size_t m = 0; m < metrics().size(); ++m)
+  for (std::size_t m = 0; m < metrics().size() && trains_; ++m)
     recorder_.numbers("summary", metrics()[m].name, {"run"}, seen_[m], metrics()[m].units, metrics()[m].about);
   recorder_.numbers("summary", "ranks", {"run"}, ranks_, "1", "ranks that took part");
   recorder_.texts("summary", "status", "run", status_);

@@ -34,6 +34,7 @@ class Summary {
   Recorder& recorder_;
   const std::vector<Turn>& turns_;
   std::int64_t warm_up_;
+  bool trains_;                            // false: all runs are benchmarks, which have none of the metrics
   std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result
   std::vector<std::vector<double>> seen_;  // values by metric, then by turn
   std::vector<std::int64_t> ranks_;        // by turn

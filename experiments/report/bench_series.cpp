@@ -38,8 +38,7 @@ Found find_in(const Run& run) {
   const Group group = run.group("series");
   for (const char* column : {"op", "backend", "algorithm", "chosen", "chunks"}) found.words[column] = group.words(column);
   for (const char* column : conditions) found.words[column] = group.words(column);
-  const Group root(run.source->reader.variables(run.prefix.empty() ? "/" : run.prefix), by_rule);
-  if (const auto machine = root.words("simulated_on"); !machine.empty())
+  if (const auto machine = run.root().words("simulated_on"); !machine.empty())
     std::ranges::replace(found.words["backend"], "simulated", "simulated:" + machine[0]);
   for (const char* column : {"ranks", "chunks", "root", "count", "bytes", "median", "ci_low", "ci_high", "predicted",
                              "ceiling", "bytes_sent", "bytes_predicted", "repetitions"})

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "experiments/report/labels.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -54,6 +55,22 @@ void add_table(Run& run, const std::string& group, const std::string& name, cons
 
 bool is_csv(const std::string& file) { return std::filesystem::path(file).extension() == ".csv"; }
 
+std::vector<std::string> with_rows_beside(const std::vector<std::string>& files) {
+  std::vector<std::string> all;
+  for (const std::string& file : files) {
+    all.push_back(file);
+    const std::filesystem::path beside = std::filesystem::path(file).parent_path() / rows_beside;
+    const auto is_same = [&](const std::string& other) {
+      std::error_code error;
+      return std::filesystem::equivalent(other, beside, error);
+    };
+    if (std::filesystem::is_regular_file(beside) && std::ranges::none_of(files, is_same) &&
+        std::ranges::none_of(all, is_same))
+      all.push_back(beside.string());
+  }
+  return all;
+}
+
 std::vector<Run> runs_in_csv(const std::string& file) {
   const auto text = contents_of(file);
   if (!text) usage_error("a CSV file cannot be read", file, "check the path");
@@ -96,6 +113,38 @@ std::vector<Run> runs_in_csv(const std::string& file) {
   }
   if (runs.empty()) refuse(file, std::max<std::size_t>(1, number), "it has no rows");
   return runs;
+}
+
+void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& rows) {
+  if (rows.empty() || summary.empty()) return;
+  const std::string dimension = summary.front().dimensions.at(0);
+  const auto before = static_cast<std::size_t>(summary.front().shape.at(0));
+  for (const char* needed : {"tokens_per_s", "eval_loss"})  // a suite of benchmarks has neither
+    if (std::ranges::find(summary, needed, &Variable::name) == summary.end())
+      summary.push_back(
+          {needed, "1", {dimension}, {static_cast<std::int64_t>(before)}, std::vector<std::string>(before, "nan")});
+  std::map<std::string, int> repetitions;  // by label
+  for (const Run& run : rows) {
+    const std::string repetition = fmt::format("{}", ++repetitions[run.label]);
+    const auto last = [&](const char* group, const char* name) {
+      const std::vector<std::string> cells = run.group(group).words(name);
+      return cells.empty() ? "nan" : cells.back();
+    };
+    const auto ranks = run.attributes.find("jobsize");
+    const std::map<std::string, std::string> known{{"id", run.label + "-r" + repetition},
+                                                   {"command", run.command},
+                                                   {"repetition", repetition},
+                                                   {"tokens_per_s", last("train", "tokens_per_s")},
+                                                   {"eval_loss", last("eval", "loss")},
+                                                   {"ranks", ranks == run.attributes.end() ? "nan" : ranks->second},
+                                                   {"status", run.status}};
+    for (Variable& column : summary) {
+      const auto cell = known.find(column.name);
+      const bool is_number = !column.units.empty();
+      column.cells.push_back(cell != known.end() ? cell->second : is_number ? "nan" : "");
+      ++column.shape.at(0);
+    }
+  }
 }
 
 }  // namespace chorale::report

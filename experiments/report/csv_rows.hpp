@@ -13,6 +13,11 @@ namespace chorale::report {
 
 inline constexpr const char* rows_beside = "outside.csv";  // read with every record in its folder
 bool is_csv(const std::string& file);
+// The files, with the CSV files that lie beside them, unless they are named too.
+std::vector<std::string> with_rows_beside(const std::vector<std::string>& files);
 std::vector<Run> runs_in_csv(const std::string& file);  // throws a usage error that names the line
+
+// Appends such rows to the variables of /summary, one row of the suite's table each: "mine-r1", "mine-r2", ….
+void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& rows);
 
 }  // namespace chorale::report

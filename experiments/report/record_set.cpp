@@ -10,9 +10,9 @@
 
 #include "experiments/command.hpp"
 #include "experiments/report/csv_rows.hpp"
+#include "experiments/report/labels.hpp"
 #include "experiments/report/training.hpp"
 #include "experiments/statistics.hpp"
-#include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
@@ -20,93 +20,16 @@
 namespace chorale::report {
 namespace {
 
-// Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
-// result.
-const std::set<std::string> said_by_layout = [] {
-  std::set<std::string> flags{
-      "layout",   "zero",           "shard-size", "hpz", "use-distributed-optimizer", "sequence-parallel",
-      "schedule", "virtual-stages", "order"};
-  for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
-  return flags;
-}();
-const std::set<std::string> said_by_shape{
-    "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
-    "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};
-const std::set<std::string> says_nothing{"run-dir", "out",    "log-level", "log-interval", "save-interval", "no-save",
-                                         "load",    "format", "config",    "trace-steps",  "launches",      "order"};
-
 double number_in(const std::string& cell) {
   char* end = nullptr;
   const double value = std::strtod(cell.c_str(), &end);
   return cell.empty() || *end ? std::nan("") : value;
 }
 
-std::string layout_of(const Run& run) {
-  Options options("train");
-  train::LayoutFlags flags;
-  flags.declare(options);
-  try {
-    for (const auto& [key, text] : run.settings)
-      if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
-    const auto recorded = run.root().words("layout");  // with the order of axes that the run chose; older records lack it
-    const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
-    const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
-    return one_replica ? word.substr(4) : word;
-  } catch (const Error&) {  // the record has an older schema with other layouts: show its layout unchanged
-    return run.setting("layout");
-  }
-}
-
-std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command) {
-  std::map<std::string, std::set<std::string>> values;
-  for (const Run& run : runs)
-    if (run.command == command)
-      for (const auto& [key, value] : run.settings) values[key].insert(value);
-  std::set<std::string> keys;
-  for (const auto& [key, seen] : values)
-    if (seen.size() > 1 && tells_runs_apart(key)) keys.insert(key);
-  return keys;
-}
-
-// "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
-void tell_shapes_apart(std::vector<Run>& runs) {
-  std::map<std::string, std::vector<Run*>> by_label;
-  for (Run& run : runs) by_label[run.label].push_back(&run);
-  for (const auto& [label, same] : by_label)
-    for (const std::string& key : said_by_shape) {
-      const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
-      if (key == "preset" || std::ranges::none_of(same, differs)) continue;
-      for (Run* const run : same) run->label += ", " + in_label(key, run->setting(key));
-    }
-}
-
-void label_all(std::vector<Run>& runs, const std::string& metric) {
-  for (Run& run : runs) {
-    std::set<std::string> keys = settings_that_differ(runs, run.command);
-    if (metric == by_loss) keys.erase("seed");
-    std::vector<std::string> words;
-    if (run.command == another_program) continue;  // it has its label
-    if (run.command == "train")
-      words.push_back(run.layout = layout_of(run));
-    else
-      words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
-    if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
-      words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
-    for (const std::string& key : keys) {
-      if (!run.settings.count(key)) continue;
-      run.differing[key] = in_label(key, run.setting(key));
-      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(run.differing[key]);
-    }
-    run.label = join(words, ", ");
-  }
-  tell_shapes_apart(runs);
-}
-
 // The repetition of each run of a suite, by run id.
 std::map<std::string, std::string> repetitions_in(const Source& source) {
   std::map<std::string, std::string> repetitions;
-  if (!std::count(source.groups.begin(), source.groups.end(), "/summary")) return repetitions;
-  const Group summary(source.reader.variables("/summary"), by_rule);
+  const Group summary = source.group("/summary");
   const auto ids = summary.words("id"), numbers = summary.words("repetition");
   for (std::size_t run = 0; run < std::min(ids.size(), numbers.size()); ++run) repetitions[ids[run]] = numbers[run];
   return repetitions;
@@ -162,37 +85,12 @@ void make_seeds_blocks(std::vector<Run>& runs) {
     if (const std::string seed = run.setting("seed"); run.command == "train" && !seed.empty()) run.block = "seed " + seed;
 }
 
-// With the CSV files that lie beside them, unless they are named too.
-std::vector<std::string> with_rows_beside(const std::vector<std::string>& files) {
-  std::vector<std::string> all;
-  for (const std::string& file : files) {
-    all.push_back(file);
-    const std::filesystem::path beside = std::filesystem::path(file).parent_path() / rows_beside;
-    const auto is_same = [&](const std::string& other) {
-      std::error_code error;
-      return std::filesystem::equivalent(other, beside, error);
-    };
-    if (std::filesystem::is_regular_file(beside) && std::ranges::none_of(files, is_same) &&
-        std::ranges::none_of(all, is_same))
-      all.push_back(beside.string());
-  }
-  return all;
-}
-
 std::int64_t told_by(const Reader& suite) {
   const std::string warm_up = suite.attribute("warm_up");
   return warm_up.empty() ? by_rule : std::atoll(warm_up.c_str());
 }
 
 }  // namespace
-
-std::string in_label(const std::string& setting, const std::string& value) {
-  static const std::set<std::string> needs_key{"auto", "none", "true", "false", "yes", "no", ""};
-  const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
-  return is_word || setting == "dtype" ? value : setting + " " + (value.empty() ? "-" : value);
-}
-
-bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
 
 std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up) {
   const std::int64_t asked = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
@@ -207,8 +105,8 @@ std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t war
 
 const Variable* Group::find(const std::string& name) const {
   const auto found =
-      std::find_if(variables_.begin(), variables_.end(), [&](const Variable& variable) { return variable.name == name; });
-  return found == variables_.end() ? nullptr : &*found;
+      std::find_if(variables_->begin(), variables_->end(), [&](const Variable& variable) { return variable.name == name; });
+  return found == variables_->end() ? nullptr : &*found;
 }
 
 std::vector<std::string> Group::words(const std::string& name) const {
@@ -244,6 +142,12 @@ std::vector<double> Group::medians(const std::string& name) const {
   return medians;
 }
 
+Group Source::group(const std::string& path) const {
+  if (const auto found = read.find(path); found != read.end()) return found->second;
+  const bool exists = std::ranges::count(groups, path) > 0;
+  return read[path] = exists ? Group(reader.variables(path), warm_up) : Group();
+}
+
 std::vector<double> Run::steady(std::vector<double> of_steps) const {
   return after_warm_up(std::move(of_steps), source ? source->warm_up : by_rule);
 }
@@ -255,13 +159,10 @@ bool Run::has(const std::string& group) const {
 
 Group Run::group(const std::string& name) const {
   if (!has(name)) return Group();
-  return source ? Group(source->reader.variables(prefix + "/" + name), source->warm_up) : Group(tables.at(name), by_rule);
+  return source ? source->group(prefix + "/" + name) : Group(tables.at(name), by_rule);
 }
 
-Group Run::root() const {
-  const std::string path = prefix.empty() ? "/" : prefix;
-  return std::ranges::count(source->groups, path) ? Group(source->reader.variables(path), by_rule) : Group();
-}
+Group Run::root() const { return source ? source->group(prefix.empty() ? "/" : prefix) : Group(); }
 
 std::int64_t Run::ranks() const {
   const auto found = attributes.find("jobsize");

@@ -5,8 +5,8 @@
 //   bench.h5    with --launches: each launch is a run             /runs/launch-1/series …
 //   rows.csv    rows that were measured elsewhere                 csv_rows.hpp; outside.csv beside a record is read with it
 //
-// A run's label is its layout and the settings in which runs of the same command differ. Runs with the same label are
-// repetitions of each other. If runs are judged by their loss, seeds are repetitions too (metric.hpp).
+// Runs with the same label (labels.hpp) are repetitions of each other. If runs are judged by their loss, seeds are
+// repetitions too (metric.hpp).
 #pragma once
 #include <map>
 #include <memory>
@@ -30,8 +30,10 @@ std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t war
 // The variables of one group of a run; empty if the run lacks the group.
 class Group {
  public:
+  using Variables = std::vector<Variable>;
   Group() = default;
-  Group(std::vector<Variable> variables, std::int64_t warm_up) : variables_(std::move(variables)), warm_up_(warm_up) {}
+  Group(Variables variables, std::int64_t warm_up)
+      : variables_(std::make_shared<const Variables>(std::move(variables))), warm_up_(warm_up) {}
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
   std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for cells that are not numbers
@@ -44,7 +46,7 @@ class Group {
 
  private:
   const Variable* find(const std::string& name) const;
-  std::vector<Variable> variables_;
+  std::shared_ptr<const Variables> variables_ = std::make_shared<const Variables>();  // shared by copies
   std::int64_t warm_up_ = by_rule;
 };
 
@@ -52,6 +54,10 @@ struct Source {
   Reader reader;
   std::vector<std::string> groups;  // the paths of all groups in the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
+
+  mutable std::map<std::string, Group> read = {};  // by path: figures ask for the same groups again and again
+
+  Group group(const std::string& path) const;  // empty if the file lacks it
 };
 
 inline constexpr const char* another_program = "another program";  // the command of runs that are not chorale's
@@ -87,9 +93,6 @@ struct RecordSet {
   std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
   std::set<std::string> differing_settings() const;            // in which the training runs differ
 };
-
-bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
-std::string in_label(const std::string& setting, const std::string& value);  // "lr 0.001", as labels have it
 
 // `metric`: one of metrics(), or by_settings.
 RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule,

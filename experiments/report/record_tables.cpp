@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "experiments/report/csv_rows.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
@@ -65,10 +67,22 @@ std::vector<std::string> chosen_groups(const Reader& reader, const Wanted& wante
   return groups;
 }
 
-void print_whole(const Variable& variable) {
+// A table of a file, with the rows of CSV files.
+std::vector<Variable> variables_of(const RecordFile& file, const std::string& group, std::int64_t rows) {
+  std::vector<Variable> variables = file.reader.variables(group, rows);
+  if (group == "/summary") append_to_summary(variables, file.rows);
+  return variables;
+}
+
+// `most`: lines; -1 for all.
+void print_texts(const Variable& variable, std::int64_t most) {
   fmt::print("{}:\n", escape_control(variable.name));
-  for (const std::string& text : variable.cells)
-    for (const std::string& line : split(text, '\n')) fmt::print("  {}\n", escape_control(line));
+  std::vector<std::string> lines;
+  for (const std::string& text : variable.cells) std::ranges::copy(split(text, '\n'), std::back_inserter(lines));
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  const std::size_t shown = most < 0 ? lines.size() : std::min(lines.size(), static_cast<std::size_t>(most));
+  for (std::size_t line = 0; line < shown; ++line) fmt::print("  {}\n", escape_control(lines[line]));
+  if (shown < lines.size()) fmt::print("  … and {} lines more\n", lines.size() - shown);
 }
 
 void print_text(const RecordFile& file, const Wanted& wanted) {
@@ -81,22 +95,25 @@ void print_text(const RecordFile& file, const Wanted& wanted) {
         fmt::print("  {:<18} {}\n", escape_control(variable.name), escape_control(variable.cells[0]));
   }
   for (const std::string& group : chosen_groups(file.reader, wanted)) {
-    const auto variables = file.reader.variables(group, wanted.rows);
+    const auto variables = variables_of(file, group, wanted.rows);
     const std::int64_t all = file.reader.rows(group);
     fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
     const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
     for (const Variable& v : texts ? variables : std::vector<Variable>{})  // single texts, such as a config file
-      print_whole(v);
+      print_texts(v, wanted.group.empty() ? wanted.rows : -1);
     if (!texts) fmt::print("{}", tabulate(variables, true).print("text", wanted.columns));
   }
 }
 
 nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
   nlohmann::ordered_json object{{"file", file.name}, {"attributes", nlohmann::ordered_json::object()}};
-  for (const auto& [name, value] : file.reader.attributes()) object["attributes"][name] = value;
+  for (const auto& [name, value] : file.reader.attributes()) {
+    const auto number = nlohmann::ordered_json::parse(file.reader.is_number(name) ? value : "", nullptr, false);
+    object["attributes"][name] = number.is_discarded() ? nlohmann::ordered_json(value) : number;
+  }
   for (const std::string& group : chosen_groups(file.reader, wanted))
     object["groups"][group] =
-        nlohmann::ordered_json::parse(tabulate(file.reader.variables(group, wanted.rows), false).print("json"));
+        nlohmann::ordered_json::parse(tabulate(variables_of(file, group, wanted.rows), false).print("json"));
   return object;
 }
 
@@ -104,7 +121,7 @@ nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
 void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
   for (const std::string& group : chosen_groups(file.reader, wanted)) {
     if (!alone) fmt::print("{}{}\n", wanted.format == "md" ? "## " : "# ", group);
-    const TextTable table = tabulate(file.reader.variables(group, wanted.rows), false);
+    const TextTable table = tabulate(variables_of(file, group, wanted.rows), false);
     fmt::print("{}{}", table.print(wanted.format), alone ? "" : "\n");
   }
 }

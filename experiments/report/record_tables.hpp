@@ -6,18 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "src/record/reader.hpp"
+#include "experiments/report/record_set.hpp"
 
 namespace chorale::report {
 
 struct RecordFile {
   std::string name;
   Reader reader;
+  std::vector<Run> rows = {};  // rows of CSV files, which stand in /summary (csv_rows.hpp)
 };
 
 struct Wanted {
   std::string group;       // the group to print; "" for all
-  std::int64_t rows = -1;  // how many of the newest rows to print; -1 for all
+  std::int64_t rows = -1;  // how many of the newest rows of each table to print, and lines of each text; -1 for all
   std::string format = "text";
   std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };

@@ -266,6 +266,14 @@ std::string Reader::attribute(const std::string& wanted) const {
   return "";
 }
 
+bool Reader::is_number(const std::string& attribute) const {
+  if (H5Aexists(file_.get(), attribute.c_str()) <= 0) return false;
+  const auto found = own<h5::Attribute>(H5Aopen(file_.get(), attribute.c_str(), H5P_DEFAULT));
+  const auto type = own<h5::Datatype>(H5Aget_type(found.get()));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  return kind == H5T_INTEGER || kind == H5T_FLOAT;
+}
+
 std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::string& group) const {
   return attributes_of(file_.get(), group);
 }

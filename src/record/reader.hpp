@@ -36,6 +36,7 @@ class Reader {
 
   std::vector<std::pair<std::string, std::string>> attributes(const std::string& group = "/") const;  // as text
   std::string attribute(const std::string& wanted) const;  // from the root; "" if missing
+  bool is_number(const std::string& attribute) const;      // of the root
   std::vector<std::string> groups() const;                 // groups with variables; "/" is the root
   // Reads only the newest `most` rows along the first dimension; -1: all rows.
   std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;

@@ -1,5 +1,7 @@
 """`chorale compare` for a user: a table and a record of all runs, all mistakes in a suite, and resuming after a kill."""
+import csv
 import glob
+import io
 import json
 import os
 import pty
@@ -222,6 +224,8 @@ class Compare(unittest.TestCase):
         self.assertIn(" the lowest median in ", result.stdout)  # "have", if several series win equally often
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)
+        table = start([chorale, "report", f"{self.folder}/latest/run.h5", "--format", "csv"]).stdout
+        self.assertEqual(table.splitlines()[0], "run,id,command,repetition,algorithm,ranks,status")
         six = self.compare(suite, "--repetitions", "6")
         self.assertEqual(six.returncode, 0, six.stderr)
         self.assertIn("paired t-test over 6 repetitions, Holm's correction", six.stdout)
@@ -236,6 +240,15 @@ class Compare(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +95 % interval")
         self.assertRegex(result.stdout, r"paired t-test over 6 repetitions, Holm's correction, p [<≥] 0\.05")
         self.assertNotIn("?", result.stdout)
+        for speed, says in ((1, "with enough runs are significantly slower|be distinguished from it"),
+                            (10 ** 9, "mine has the highest median.* Of the others, [dt]p2 is the fastest")):
+            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only of their own row
+                rows.write(f"label,tokens/s\nmine,{speed}\nmine,{speed}\n")
+            said = start([chorale, "report", f"{self.folder}/latest/run.h5"]).stdout
+            self.assertRegex(said, says)
+            self.assertIn("Too few runs to tell of mine (?): at least 6 are needed.", said)
+            self.assertRegex(said, "paired t-test over 6 repetitions")
+            self.assertEqual(len(re.findall(r"(?m)^(dp2|tp2|mine) .*\? ", said)), 1, said)
 
     def test_a_budget_leaves_whole_repetitions_out_and_they_can_be_done_later(self):
         suite = self.suite('repetitions = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\n'
@@ -463,8 +476,20 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
         shutil.move(f"{whole}/outside.csv", named)
         self.assertNotIn("theirs", start([chorale, "report", f"{whole}/run.h5"]).stdout)
         self.assertRegex(start([chorale, "report", f"{whole}/run.h5", named]).stdout, r"(?m)^theirs, compiled +2 +78 ")
-        with open(named, "a") as rows:
-            rows.write("x,fast\n")
+        table = start([chorale, "report", f"{whole}/run.h5", named, "--format", "csv"])
+        self.assertEqual(table.returncode, 0, table.stderr)
+        printed = {row["id"]: row for row in csv.DictReader(io.StringIO(table.stdout))}
+        self.assertEqual([(row["tokens_per_s"], row["repetition"], row["status"]) for id, row in printed.items()
+                          if id.startswith("theirs")], [("77", "1", "ok"), ("79", "2", "ok")])
+        self.assertIn("train-r1", printed)
+        no_table = start([chorale, "report", f"{whole}/run.h5", named, "--group", "config"])
+        self.assertEqual((no_table.returncode, no_table.stdout), (2, ""))
+        self.assertIn("the rows of a CSV file stand in /summary", no_table.stderr)
+        with open(named, "w") as rows:
+            rows.write('label,tokens/s\ndp2,1\n')
+        self.assertRegex(start([chorale, "report", f"{whole}/run.h5", named]).stdout, r"(?m)^dp2 \(rows.csv\) +1 +1 ")
+        with open(named, "w") as rows:
+            rows.write('label,tokens/s\n"theirs, compiled",77\n"theirs, compiled",79\nx,fast\n')
         wrong = start([chorale, "report", f"{whole}/run.h5", named])
         self.assertEqual(wrong.returncode, 2, wrong.stdout)
         self.assertIn(f'{named}:4: tokens/s must be a positive number, not "fast"', wrong.stderr)

@@ -48,27 +48,42 @@ Row row_of(const std::vector<const Run*>& runs, const Criterion& criterion) {
 
 std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4); }
 
-// Whether the other rows differ from the first one.
+// Whether the rows differ from the best. Rows with too few blocks are left out of the test: they say nothing of the others.
 struct Verdict {
-  std::size_t alike = 0;    // the rows that cannot be distinguished from the first
-  std::size_t unknown = 0;  // the rows with too few blocks to tell
-  std::size_t blocks = 0;   // of the row with the fewest
-  std::string test;         // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
+  std::size_t first = 0;             // the best row with enough blocks: the others are compared with it
+  std::size_t alike = 0;             // the rows that cannot be distinguished from it
+  std::size_t tested = 0;            // the rows that were compared with it
+  std::vector<std::string> unknown;  // the labels of rows with too few blocks
+  std::size_t fewest = 0;            // blocks of the row with the fewest
+  bool none_has_enough = false;
+  std::string test;  // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
 };
 
 // Also marks the rows.
 Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
+  Verdict verdict{.fewest = rows.front().judged.size()};
+  std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
-  for (const Row& row : rows) judged.push_back(row.judged);
-  const std::vector<double> p = p_from_the_first(judged);
-  Verdict verdict{.blocks = judged.front().size()};
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const bool is_alike = i > 0 && p[i] >= significant, is_unknown = std::isnan(p[i]) && !rows[i].simulated;
-    verdict.blocks = std::min(verdict.blocks, judged[i].size());
-    verdict.alike += is_alike, verdict.unknown += is_unknown;
-    if (!judged[i].empty()) rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
+    verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
+    if (rows[i].judged.size() >= fewest_blocks) enough.push_back(i), judged.push_back(rows[i].judged);
   }
-  if (rows.size() > 1)
+  std::vector<double> p(rows.size(), std::nan(""));  // NaN: too few blocks
+  const std::vector<double> found = p_from_the_first(judged);
+  for (std::size_t i = 0; i < enough.size(); ++i) p[enough[i]] = found[i];
+  verdict.none_has_enough = enough.empty();
+  if (enough.empty())
+    p.front() = 1;  // it is best by its median, and has no mark
+  else
+    verdict.first = enough.front();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_other = i != verdict.first, is_unknown = std::isnan(p[i]) && !rows[i].simulated;
+    const bool is_alike = is_other && p[i] >= significant;
+    verdict.alike += is_alike, verdict.tested += is_other && !std::isnan(p[i]);
+    if (is_unknown) verdict.unknown.push_back(rows[i].label);
+    if (!rows[i].judged.empty()) rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
+  }
+  if (verdict.tested > 0)
     verdict.test =
         fmt::format("{}, Holm's correction, p {} {}", test_for(judged, blocks), verdict.alike ? "≥" : "<", significant);
   return verdict;
@@ -77,6 +92,25 @@ Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
 std::string cannot_be_distinguished(const Verdict& verdict) {
   return fmt::format("{} other{} be distinguished from it (~, {}).", verdict.alike,
                      verdict.alike == 1 ? " cannot" : "s cannot", verdict.test);
+}
+
+// " Too few runs to tell of mine (?): at least 6 are needed." `samples`: runs or seeds.
+std::string too_few(const Verdict& verdict, const char* samples) {
+  if (verdict.unknown.empty()) return "";
+  constexpr std::size_t most = 3;
+  const std::size_t named = std::min(most, verdict.unknown.size()), more = verdict.unknown.size() - named;
+  return fmt::format(" Too few {} to tell of {}{} (?): at least {} are needed.", samples,
+                     join({verdict.unknown.begin(), verdict.unknown.begin() + static_cast<std::ptrdiff_t>(named)}, "; "),
+                     more > 0 ? fmt::format(" and {} more", more) : "", fewest_blocks);
+}
+
+// The best row may have too few blocks. Then this compares the others among themselves.
+std::string among_others(const std::vector<Row>& rows, const Verdict& verdict, const char* best, const char* worse) {
+  if (verdict.first == 0 || verdict.tested == 0) return "";
+  const std::string& label = rows[verdict.first].label;
+  if (verdict.alike > 0)
+    return fmt::format(" Of the others, {} is {} by its median; {}", label, best, cannot_be_distinguished(verdict));
+  return fmt::format(" Of the others, {} is {}; the rest are significantly {} ({}).", label, best, worse, verdict.test);
 }
 
 std::string spread_of_speed(const Row& row) { return spread_name(row.runs == 1, row.of_judged.has_interval); }
@@ -90,16 +124,18 @@ std::string fastest(const std::vector<Row>& rows, const Verdict& verdict) {
   if (std::ranges::all_of(rows, &Row::simulated))
     return fmt::format("{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}, in virtual time.", best.label,
                        tokens(median), times, worst.label);
-  if (verdict.unknown == 0 && verdict.alike == 0)
+  const std::string few = too_few(verdict, "runs");
+  if (verdict.first == 0 && verdict.alike == 0 && verdict.tested > 0)
     return fmt::format(
-        "{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}; all others are significantly slower ({}).",
-        best.label, tokens(median), times, worst.label, verdict.test);
+        "{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}; all others{} are significantly slower ({}).{}",
+        best.label, tokens(median), times, worst.label, few.empty() ? "" : " with enough runs", verdict.test, few);
   const std::string ahead = fmt::format("{} has the highest median, {} tokens/s, {:.2f} times the lowest, that of {}",
                                         best.label, tokens(median), times, worst.label);
-  if (verdict.unknown > 0)
+  if (verdict.none_has_enough)
     return fmt::format("{}. Too few runs to tell whether they differ (?): {} of each; {} repetitions in turns are needed.",
-                       ahead, verdict.blocks, fewest_blocks);
-  return fmt::format("{}; {}", ahead, cannot_be_distinguished(verdict));
+                       ahead, verdict.fewest, fewest_blocks);
+  if (verdict.first == 0 && verdict.alike > 0) return fmt::format("{}; {}{}", ahead, cannot_be_distinguished(verdict), few);
+  return fmt::format("{}.{}{}", ahead, few, among_others(rows, verdict, "the fastest", "slower"));
 }
 
 std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
@@ -110,13 +146,18 @@ std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
   if (rows.size() == 1) return fmt::format("{} has a held-out loss of {}.", best.label, lowest);
   const std::string ahead = fmt::format("{} has the lowest held-out loss, {}; the highest is {}, that of {}", best.label,
                                         lowest, quantity(worst->of_judged.median, Unit::plain, 4), worst->label);
-  if (verdict.unknown > 0)
+  if (verdict.none_has_enough)
     return fmt::format(
         "{}. Too few seeds to tell whether other seeds would give another order (?): {} of each; {} are needed, for "
         "example vary.seed = [1, 2, 3, 4, 5, 6].",
-        ahead, verdict.blocks, fewest_blocks);
-  if (verdict.alike == 0) return fmt::format("{}; all others are significantly higher ({}).", ahead, verdict.test);
-  return fmt::format("{}; {}", ahead, cannot_be_distinguished(verdict));
+        ahead, verdict.fewest, fewest_blocks);
+  const std::string few = too_few(verdict, "seeds");
+  if (verdict.first > 0 || verdict.tested == 0)
+    return fmt::format("{}.{}{}", ahead, few, among_others(rows, verdict, "the lowest", "higher"));
+  if (verdict.alike == 0)
+    return fmt::format("{}; all others{} are significantly higher ({}).{}", ahead, few.empty() ? "" : " with enough seeds",
+                       verdict.test, few);
+  return fmt::format("{}; {}{}", ahead, cannot_be_distinguished(verdict), few);
 }
 
 std::string spread_in(const std::vector<Row>& rows, bool speed_decides) {

@@ -8,6 +8,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/labels.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {

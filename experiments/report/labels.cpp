@@ -1,0 +1,116 @@
+#include "experiments/report/labels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "experiments/train/layout_flags.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+// Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
+// result.
+const std::set<std::string> said_by_layout = [] {
+  std::set<std::string> flags{
+      "layout",   "zero",           "shard-size", "hpz", "use-distributed-optimizer", "sequence-parallel",
+      "schedule", "virtual-stages", "order"};
+  for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
+  return flags;
+}();
+const std::set<std::string> said_by_shape{
+    "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
+    "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};
+const std::set<std::string> says_nothing{"run-dir", "out",    "log-level", "log-interval", "save-interval", "no-save",
+                                         "load",    "format", "config",    "trace-steps",  "launches",      "order"};
+
+std::string layout_of(const Run& run) {
+  Options options("train");
+  train::LayoutFlags flags;
+  flags.declare(options);
+  try {
+    for (const auto& [key, text] : run.settings)
+      if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
+    const auto recorded = run.root().words("layout");  // with the order of axes that the run chose; older records lack it
+    const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
+    const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
+    return one_replica ? word.substr(4) : word;
+  } catch (const Error&) {  // the record has an older schema with other layouts: show its layout unchanged
+    return run.setting("layout");
+  }
+}
+
+// "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
+void tell_shapes_apart(std::vector<Run>& runs) {
+  std::map<std::string, std::vector<Run*>> by_label;
+  for (Run& run : runs) by_label[run.label].push_back(&run);
+  for (const auto& [label, same] : by_label)
+    for (const std::string& key : said_by_shape) {
+      const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
+      if (key == "preset" || std::ranges::none_of(same, differs)) continue;
+      for (Run* const run : same) run->label += ", " + in_label(key, run->setting(key));
+    }
+}
+
+// A row that was measured elsewhere is no repetition of a run that was measured here.
+void name_files(std::vector<Run>& runs) {
+  std::set<std::string> ours;
+  for (const Run& run : runs)
+    if (run.source) ours.insert(run.label);
+  for (Run& run : runs)
+    if (!run.source && ours.contains(run.label))
+      run.label += fmt::format(" ({})", std::filesystem::path(run.id.substr(0, run.id.rfind(':'))).filename().string());
+}
+
+}  // namespace
+
+void label_all(std::vector<Run>& runs, const std::string& metric) {
+  std::map<std::string, std::set<std::string>> differing;  // settings, by command
+  for (const Run& run : runs)
+    if (!differing.contains(run.command)) differing[run.command] = settings_that_differ(runs, run.command);
+  for (Run& run : runs) {
+    std::set<std::string> keys = differing[run.command];
+    if (metric == by_loss) keys.erase("seed");
+    std::vector<std::string> words;
+    if (run.command == another_program) continue;  // it has its label
+    if (run.command == "train")
+      words.push_back(run.layout = layout_of(run));
+    else
+      words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
+    if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
+      words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
+    for (const std::string& key : keys) {
+      if (!run.settings.count(key)) continue;
+      run.differing[key] = in_label(key, run.setting(key));
+      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(run.differing[key]);
+    }
+    run.label = join(words, ", ");
+  }
+  name_files(runs);
+  tell_shapes_apart(runs);
+}
+
+std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : runs)
+    if (run.command == command)
+      for (const auto& [key, value] : run.settings) values[key].insert(value);
+  std::set<std::string> keys;
+  for (const auto& [key, seen] : values)
+    if (seen.size() > 1 && tells_runs_apart(key)) keys.insert(key);
+  return keys;
+}
+
+std::string in_label(const std::string& setting, const std::string& value) {
+  static const std::set<std::string> needs_key{"auto", "none", "true", "false", "yes", "no", ""};
+  const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
+  return is_word || setting == "dtype" ? value : setting + " " + (value.empty() ? "-" : value);
+}
+
+bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
+
+}  // namespace chorale::report

@@ -1,0 +1,23 @@
+// The names of runs: the layout of a training run, and the settings in which the runs of one command differ.
+//
+//   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring
+//
+// Runs with the same label are repetitions of each other. A row of a CSV file is a repetition of rows in such files only: if it
+// has the label of one of our runs, its file is named, as in "dp4 (mine.csv)".
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+// Sets label, layout and differing of all runs. `metric`: what judges them (metric.hpp).
+void label_all(std::vector<Run>& runs, const std::string& metric);
+
+std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command);
+bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
+std::string in_label(const std::string& setting, const std::string& value);  // "lr 0.001", as labels have it
+
+}  // namespace chorale::report
