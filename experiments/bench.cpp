@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <set>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
 #include "experiments/advice.hpp"
-#include "experiments/bench/forecast_errors.hpp"
 #include "experiments/bench/launches.hpp"
+#include "experiments/bench/notes.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
@@ -26,6 +25,8 @@
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
@@ -128,9 +129,8 @@ class BenchCommand final : public Command {
     const Launches::Results found = launches_.run(session, record_file());
     const Rows& rows = found.rows;
     if (format_ == "text") {
-      fmt::print("{}", launches_.about(found));
-      say_how_to_read(rows);
-      say_limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>());
+      say(launches_.about(found) + how_to_read(rows) +
+          limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>()) + disturbed(found.disturbance));
     }
     show(rows);
     if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
@@ -155,27 +155,8 @@ class BenchCommand final : public Command {
     chorale::say_stopped(numbers, "the complete ones are printed and recorded: start it again for all");
   }
 
-  // Prints how the ± column is meant, above the tables.
-  static void say_how_to_read(const Rows& rows) {
-    if (shows_ranges(rows)) fmt::print("# where ± exceeds 100 % of the time, the column shows the interval itself, in us\n");
-  }
-
-  // Prints notes below the table: prices were not measured here, how good predictions were, or one rank has no bandwidth.
-  void say_limits(const Rows& rows, std::int64_t processes) const {
-    std::set<std::string> unmeasured;
-    for (const auto& row : rows)
-      if (!row["predicted_seconds"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
-    const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
-    if (!names.empty() && shows_predictions(rows))
-      fmt::print("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
-                 join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
-    fmt::print("{}", forecast_errors(rows));
-    if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
-      fmt::print(
-          "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"
-          "# So it has no algbw and no ceiling either; to use two ranks: {}\n",
-          command_on(2, "bench …"));
-  }
+  // A note that is wider than the terminal goes on in a line of its own.
+  static void say(const std::string& notes) { fmt::print("{}", notes_within(notes, screen_columns())); }
 
   static bool tell_wrong(std::int64_t elements) {
     if (elements > 0) std::fputs(fmt::format("{} elements are wrong\n", elements).c_str(), stderr);
@@ -211,22 +192,21 @@ class BenchCommand final : public Command {
     const bool any_checked = std::ranges::any_of(rows, [](const auto& row) { return !row["wrong"].is_null(); });
     if (!in_suite && format_ == "text" && !rows.empty()) {
       if (outcome.simulated())
-        fmt::print(
-            "# virtual time on one process; 1 GB is 10⁹ bytes\n"
+        say("# virtual time on one process; 1 GB is 10⁹ bytes\n"
             "# predicted, for rings: the closed form by which a plan times them\n");
       else
-        fmt::print(
-            "# {} buffers in {} memory; 1 GB is 10⁹ bytes{}\n"
-            "# time: the median of the calls, each timed on its slowest rank\n"
-            "# calls ±: half the 95 % interval of this median. It is the spread of the calls of\n"
-            "#   this launch; another launch can differ by more: bench --launches {}\n{}",
-            conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
-            crowded ? "; more ranks than cores" : "", fewest_blocks,
-            wrong > 0     ? ""
-            : any_checked ? "# results were checked: every element is right\n"
-                          : "# results were not checked\n");
-      say_how_to_read(rows);
-      say_limits(rows, static_cast<std::int64_t>(ranks.size()));
+        say(
+            fmt::format("# {} buffers in {} memory; 1 GB is 10⁹ bytes{}\n"
+                        "# time: the median of the calls, each timed on its slowest rank\n"
+                        "# calls ±: half the 95 % interval of this median. It is the spread of the calls of\n"
+                        "#   this launch; another launch can differ by more: bench --launches {}\n{}",
+                        conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
+                        crowded ? "; more ranks than cores" : "", fewest_blocks,
+                        wrong > 0     ? ""
+                        : any_checked ? "# results were checked: every element is right\n"
+                                      : "# results were not checked\n"));
+      say(how_to_read(rows) + limits(rows, static_cast<std::int64_t>(ranks.size())) +
+          disturbed(disturbance(outcome.others)));
     }
     if (!in_suite && !rows.empty()) show(rows);
     if (!outcome.stopped) keep_record();

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "experiments/advice.hpp"
+#include "experiments/compare/answer.hpp"
 #include "experiments/compare/earlier.hpp"
 #include "experiments/compare/fill_memory.hpp"
 #include "experiments/compare/layouts.hpp"
@@ -26,8 +27,6 @@
 #include "experiments/compare/rounds.hpp"
 #include "experiments/compare/summary.hpp"
 #include "experiments/machine_watch.hpp"
-#include "experiments/report/page.hpp"
-#include "experiments/report/suite_summary.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/shared_files.hpp"
 #include "experiments/train/flags.hpp"
@@ -37,7 +36,6 @@
 #include "src/base/settings.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
-#include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -138,12 +136,12 @@ class Compare final : public Command {
       left = take_finished(record.folder, turns, *summary);
     }
     left = mpi::broadcast(runtime.world(), left);
-    MachineWatch watch(session);
-    watch.warn(record.log);
+    std::optional<MachineWatch> watch;  // simulated times do not depend on other programs
+    if (!std::ranges::all_of(suite_.runs, &SuiteRun::simulated)) watch.emplace(session), watch->warn(record.log);
     const Exit exit = go_through(session, record, turns, left, summary);
-    const std::vector<OtherWork> others = watch.finish(record.log);
+    const std::vector<OtherWork> others = watch ? watch->finish(record.log) : std::vector<OtherWork>{};
     if (speaks) write_other_work(*record.recorder, others);
-    if (speaks) finish(record, *summary, exit, runtime.size());
+    if (speaks) finish(record, suite_, *summary, {runtime.size(), exit == Exit::runtime, rounds_, no_time_from_, budget_});
     return static_cast<int>(exit);
   }
 
@@ -308,28 +306,6 @@ class Compare final : public Command {
       }
       return {Exit::usage, split(error.what(), '\n')[0]};
     }
-  }
-
-  void finish(RunRecord& record, const Summary& summary, Exit exit, int ranks) const {
-    record.recorder->finish(exit == Exit::runtime ? "stopped" : "ok");
-    if (exit == Exit::runtime) {  // said first: the launcher may kill the ranks before the figures are made
-      fmt::print("stopped; to run the rest: {}\n\n", resume_command(ranks, record));
-      std::fflush(stdout);
-    }
-    const fs::path file = record.recorder->file();
-    if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
-    const report::RecordSet records = report::read_records({file.string()});
-    fmt::print("{}", report::answer_of(records, screen_columns()));
-    for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
-    write_file(record.folder / "report.html", report::page_of(records));
-    fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
-    if (no_time_from_ > 0)
-      fmt::print("{} of {} {}s were run: another would have exceeded the budget of {}; to run the others: {} --budget 0\n",
-                 no_time_from_ - 1, rounds_, name_of_round(suite_), human_seconds(budget_), resume_command(ranks, record));
-  }
-
-  static std::string resume_command(std::int64_t ranks, const RunRecord& record) {
-    return command_on(ranks, "compare --resume " + record.folder.string());
   }
 
   Options* options_ = nullptr;

@@ -1,10 +1,11 @@
 // `chorale bench kernels`: where the time of a training step goes. Each rank trains the whole model on made-up tokens and
-// times its kernels. Rank 0 prints the kernels of its fastest step, each beside the time that it needs at least:
+// times its kernels. Rank 0 prints the kernels of its fastest step, each beside a reference:
 //
-//   floor = max(flops / peak of products, bytes / rate of copies)
+//   reference = max(flops / peak of products, bytes / rate of copies)
 //
-// The peak is that of MFU (train/product_peak.hpp). The rate is that of copies which touch as many bytes as a call does. The
-// last row is the time between kernels. Device kernels and communication are not covered.
+// The peak is that of MFU (train/product_peak.hpp). The rate is that of copies which touch as many bytes as a call does. A
+// kernel can be faster: an update in place, or one whose operands lie in a nearer cache, costs less than a copy. The last
+// row is the time between kernels. Device kernels and communication are not covered.
 //
 //   build/chorale bench kernels --preset nano --dtype bf16
 //   mpirun -np 2 build/chorale bench kernels --preset nano        two ranks that share caches and memory
@@ -17,6 +18,7 @@
 
 #include "experiments/bench/copy_rate.hpp"
 #include "experiments/bench/made_up_tokens.hpp"
+#include "experiments/bench/notes.hpp"
 #include "experiments/command.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/report/scale.hpp"
@@ -25,6 +27,8 @@
 #include "experiments/train/loop.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "parallel/assemble.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/math/kernel_timer.hpp"
@@ -38,7 +42,7 @@ namespace {
 struct Row {
   std::string name, shape;
   std::int64_t calls = 0;
-  double seconds = 0, floor = 0, bytes = 0, flops = 0, copy_rate = 0;
+  double seconds = 0, reference = 0, bytes = 0, flops = 0, copy_rate = 0;
 };
 
 struct FastestStep {
@@ -81,7 +85,7 @@ class KernelsCommand final : public Command {
     const FastestStep step = measure(options, session);
     const std::vector<OtherWork> others = watch.finish(run.log);
     if (!run.recorder) return 0;
-    print(step, options, train::note_peak(run, peak_));
+    print(step, options, train::note_peak(run, peak_), disturbance(others));
     write(*run.recorder, step);
     write_other_work(*run.recorder, others);
     run.recorder->finish("ok");
@@ -121,8 +125,8 @@ class KernelsCommand final : public Command {
     Row rest{.name = "between kernels", .seconds = step};
     for (const auto& [key, k] : kernels) {
       const double rate = bench::copy_rate(k.bytes / static_cast<double>(k.calls), threads, clock);
-      const double floor = std::max(k.flops / peak, k.bytes / rate);
-      rows.push_back({std::string(key.name), shape_of(key), k.calls, k.seconds, floor, k.bytes, k.flops, rate});
+      const double reference = std::max(k.flops / peak, k.bytes / rate);
+      rows.push_back({std::string(key.name), shape_of(key), k.calls, k.seconds, reference, k.bytes, k.flops, rate});
       rest.seconds -= k.seconds;
     }
     std::ranges::sort(rows, std::greater(), &Row::seconds);
@@ -130,18 +134,23 @@ class KernelsCommand final : public Command {
     return rows;
   }
 
-  void print(const FastestStep& step, const TrainingOptions& options, const std::string& peak) const {
-    if (format_ == "text")
-      fmt::print("# the fastest of {} steps of {} samples took {} on {} thread{}; peak of products: {}\n", steps_,
-                 options.global_batch, human_seconds(step.seconds), options.threads, options.threads > 1 ? "s" : "", peak);
-    TextTable table({"kernel", "shape", "calls", "ms", "share", "floor ms", "floor/time"});
+  void print(const FastestStep& step, const TrainingOptions& options, const std::string& peak,
+             const std::string& disturbance) const {
+    const std::string notes = fmt::format(
+        "# the fastest of {} steps of {} samples took {} on {} thread{}; peak of products: {}\n"
+        "# reference: the flops at this peak, or a copy of as many bytes, whichever takes\n"
+        "#   longer; no bound: updates in place and nearer caches can be faster\n{}",
+        steps_, options.global_batch, human_seconds(step.seconds), options.threads, options.threads > 1 ? "s" : "", peak,
+        bench::disturbed(disturbance));
+    if (format_ == "text") fmt::print("{}", notes_within(notes, screen_columns()));
+    TextTable table({"kernel", "shape", "calls", "ms", "share", "reference ms", "reference/time"});
     for (const Row& row : step.rows) {
       const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
       std::vector<std::string> cells{
           row.name, row.shape, "", fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds / step.seconds), "", ""};
       if (row.calls > 0) {
         cells[2] = fmt::format("{}", row.calls);
-        cells[5] = fmt::format("{:.3f}", row.floor * 1e3), cells[6] = percent(row.floor / row.seconds);
+        cells[5] = fmt::format("{:.3f}", row.reference * 1e3), cells[6] = percent(row.reference / row.seconds);
       }
       table.add(cells);
     }
@@ -163,7 +172,7 @@ class KernelsCommand final : public Command {
     recorder.texts("kernels", "shape", "kernel", column(&Row::shape));
     numbers("calls", &Row::calls, "1", "calls in the step");
     numbers("time", &Row::seconds, "s", "time in the step");
-    numbers("floor", &Row::floor, "s", "the least time: flops at the peak of products, or bytes at the rate of copies");
+    numbers("floor", &Row::reference, "s", "reference: flops at the peak of products, or bytes at the rate of copies");
     numbers("copy_rate", &Row::copy_rate, "byte s-1", "rate of copies that touch as many bytes as a call");
     numbers("bytes", &Row::bytes, "byte", "bytes read and written in the step");
     numbers("flops", &Row::flops, "1", "flops of products and attention in the step");

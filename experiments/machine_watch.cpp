@@ -33,6 +33,7 @@ std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
     for (const RankReading& other : ranks)
       if (same(other)) machine.after.own += other.after.own - other.before.own;
     work.push_back(work_between(machine.before, machine.after, machine.cores));
+    work.back().host = rank.host;
   }
   return work;
 }
@@ -65,13 +66,10 @@ std::vector<RankReading> MachineWatch::gathered() const {
 
 void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense) {
   const std::vector<OtherWork> work = other_work(ranks);
-  const auto worst = std::max_element(work.begin(), work.end(), [](const OtherWork& a, const OtherWork& b) {
-    return std::pair(a.busy(), a.cores + a.stolen) < std::pair(b.busy(), b.cores + b.stolen);
-  });
-  if (!speaks_ || worst == work.end() || !worst->busy()) return;
-  warned_ = worst->text();
-  log.warn("{} {} busy: {}; times vary more than on a quiet machine",
-           ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, warned_);
+  const OtherWork* const busiest = busiest_of(work);
+  if (!speaks_ || !busiest) return;
+  warned_ = busiest->text();
+  log.warn("{}", busiest->warning(tense));
   speaks_ = false;  // at most one warning
 }
 
@@ -100,11 +98,14 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
 
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
   std::vector<double> load, others, stolen, bytes_out, bytes_in;
+  std::vector<std::int64_t> cores;
+  if (ranks.empty()) return;  // nobody watched
   for (const OtherWork& work : ranks) {
-    load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen);
+    load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen), cores.push_back(work.of_cores);
     bytes_out.push_back(work.bytes_out), bytes_in.push_back(work.bytes_in);
   }
   recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on the rank's host at the start");
+  recorder.numbers("ranks", "cores", {"rank"}, cores, "1", "cores of the rank's host");
   recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of the rank's host that other programs used");
   recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's CPU time that the hypervisor took");
   recorder.numbers("ranks", "interfaces_sent", {"rank"}, bytes_out, "byte", "sent on its host's network interfaces");

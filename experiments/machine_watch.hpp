@@ -45,6 +45,7 @@ class MachineWatch {
   std::vector<RankReading> first_look_;
 };
 
-void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);  // into /ranks
+// Into /ranks, from which reports repeat the warning (report/disturbed.hpp). Nothing if nobody watched.
+void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);
 
 }  // namespace chorale

@@ -13,6 +13,7 @@
 #include "experiments/bench/results.hpp"
 #include "experiments/random_order.hpp"
 #include "experiments/report/comparison.hpp"
+#include "experiments/report/disturbed.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
@@ -209,6 +210,7 @@ Launches::Results Launches::run(Session& session, const std::string& out) {
   const report::RecordSet records = report::read_records({results.files[0]});
   results.verdict = contestants.size() > 1 ? difference_of(report::read_records({results.files[1]}), records)
                                            : report::fastest_of(records, screen_columns());
+  results.disturbance = report::disturbance_of(report::read_records(results.files));
   if (out.empty()) results.files.clear();
   return results;
 }

@@ -38,6 +38,7 @@ class Launches {
   struct Results {
     Rows rows;            // medians over the launches
     std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
+    std::string disturbance = {};         // what other programs did meanwhile: report/disturbed.hpp
     std::int64_t done = 0, all = 0;       // launches; a signal ended them if fewer than all are done
     std::vector<std::string> files = {};  // the records
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
@@ -142,8 +143,8 @@ Outcome run(const Sweep& sweep, const Session& session) {
   require_hosts(sweep, runtime.size());
   ProcessTeam team(runtime);
   Log log({.rank = runtime.rank(), .level = session.log_level});
-  MachineWatch watch(session);
-  watch.warn(log);
+  std::optional<MachineWatch> watch;  // simulated times do not depend on other programs
+  if (!std::ranges::all_of(sweep.backends, is_simulated)) watch.emplace(session), watch->warn(log);
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
   const int hosts = topology_of(runtime).hosts();
@@ -177,8 +178,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
     if (all.stopped) break;
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
-  all.others = watch.finish(log);
-  all.busy = watch.warned();
+  if (watch) all.others = watch->finish(log), all.busy = watch->warned();
   return all;
 }
 

@@ -28,7 +28,7 @@ struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
   bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
-  std::vector<OtherWork> others = {};      // other programs' work, by rank; on rank 0
+  std::vector<OtherWork> others = {};      // other programs' work, by rank; on rank 0, if a backend is not simulated
   std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
   std::string busy = {};                   // the work of other programs, if it was enough for a warning; on rank 0
   bool simulated() const;                  // whether all series are in virtual time

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "experiments/advice.hpp"
+#include "experiments/report/disturbed.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
@@ -78,6 +79,11 @@ std::string facts_of(const Reader& record, std::size_t columns) {
   for (const auto& [name, attribute] : facts)
     if (const std::string text = record.attribute(attribute); !text.empty()) out += fact(name, text, columns);
   return out;
+}
+
+std::string disturbance_in(const RecordSet& records, std::size_t columns) {
+  const std::string disturbance = disturbance_of(records);
+  return disturbance.empty() ? "" : fact("disturbed", disturbance, columns);
 }
 
 std::string footer_of(const std::string& file, std::size_t columns) {

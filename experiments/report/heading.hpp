@@ -9,6 +9,7 @@
 #pragma once
 #include <string>
 
+#include "experiments/report/record_set.hpp"
 #include "src/record/reader.hpp"
 
 namespace chorale::report {
@@ -20,7 +21,8 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
 // "  command     build/chorale train …", wrapped; lines beyond `most` are left out.
 std::string fact(const std::string& name, const std::string& text, std::size_t columns, std::size_t most = 3);
 
-std::string facts_of(const Reader& record, std::size_t columns);      // command, start, machine
-std::string footer_of(const std::string& file, std::size_t columns);  // the commands that show the rest
+std::string facts_of(const Reader& record, std::size_t columns);            // command, start, machine
+std::string disturbance_in(const RecordSet& records, std::size_t columns);  // disturbed.hpp, as a fact; "" without any
+std::string footer_of(const std::string& file, std::size_t columns);        // the commands that show the rest
 
 }  // namespace chorale::report

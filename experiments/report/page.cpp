@@ -7,6 +7,7 @@
 #include <set>
 
 #include "experiments/report/canvas.hpp"
+#include "experiments/report/disturbed.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "src/base/text.hpp"
 
@@ -141,6 +142,11 @@ std::string unfinished(const RecordSet& records) {
       "warning");
 }
 
+std::string disturbed(const RecordSet& records) {
+  const std::string disturbance = disturbance_of(records);
+  return disturbance.empty() ? "" : html_paragraph(disturbance + ".", "warning");
+}
+
 // The SVG with another class: "roomy" for wide windows, "narrow" for phones. The name space is implied within HTML.
 std::string for_windows(std::string svg, const std::string& kind) {
   constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";
@@ -225,8 +231,9 @@ std::string page_of(const RecordSet& records) {
       "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}<main>\n",
       escape_xml(title), style, chart_styles(), patterns());
-  html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title),
-                      html_paragraph(facts_of(records), "facts"), html_paragraph(shows, "shows"), unfinished(records));
+  html +=
+      fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), html_paragraph(facts_of(records), "facts"),
+                  html_paragraph(shows, "shows"), disturbed(records) + unfinished(records));
   html += sections + settings_of(records);
   if (!left_out.empty()) html += html_paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
   return html + "</main>\n</body>\n</html>\n";

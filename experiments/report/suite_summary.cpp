@@ -91,7 +91,8 @@ std::string suite_summary(const std::vector<std::string>& files, std::int64_t wa
   std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns);
   for (const std::string& question : records.questions)
     if (!question.empty()) out += paragraph("", question, columns);
-  out += "\n" + fact("compared", what_was_compared(records), columns) + facts_of(record, columns);
+  out += "\n" + fact("compared", what_was_compared(records), columns) + facts_of(record, columns) +
+         disturbance_in(records, columns);
   const auto [tables, findings] = figures_in_text(records, columns);
   out += tables.empty() ? "\nno run has results yet\n" : tables;
   if (!findings.empty()) out += "\n" + findings;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -56,6 +57,21 @@ std::string OtherWork::text() const {
   const std::string steal = fmt::format("the hypervisor takes {:.0f} % of the machine's CPU time", 100 * stolen);
   const std::string others = fmt::format("other programs use {:.1f} of its {} cores (load {:.1f})", cores, of_cores, load);
   return stolen < 0.02 ? others : others + ", " + steal;
+}
+
+std::string OtherWork::warning(const std::string& tense) const {
+  return fmt::format("{} {} busy: {}; times vary more than on a quiet machine", host, tense, text());
+}
+
+const OtherWork* busiest_of(const std::vector<OtherWork>& hosts) {
+  const auto busiest = std::ranges::max_element(
+      hosts, {}, [](const OtherWork& work) { return std::pair(work.busy(), work.cores + work.stolen); });
+  return busiest == hosts.end() || !busiest->busy() ? nullptr : &*busiest;
+}
+
+std::string disturbance(const std::vector<OtherWork>& hosts) {
+  const OtherWork* const busiest = busiest_of(hosts);
+  return busiest ? busiest->warning("was") : "";
 }
 
 OtherWork work_between(const MachineReading& before, const MachineReading& after, int cores) {

@@ -9,6 +9,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.hpp"
 
@@ -31,13 +32,19 @@ struct OtherWork {
   double load = 0;                     // of the first reading
   int of_cores = 1;                    // cores of the machine
   double bytes_out = 0, bytes_in = 0;  // on the host's network interfaces, this process included
+  std::string host = {};               // its name
 
   // True if other programs use at least 0.25 cores and at least 2 % of all cores (an idle system uses less), or if the
   // hypervisor takes at least 2 % of the CPU time.
   bool busy() const;
   // "other programs use 1.6 of its 2 cores (load 3.1), the hypervisor takes 4 % of the machine's CPU time"
   std::string text() const;
+  // "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine"
+  std::string warning(const std::string& tense) const;
 };
+// The busy host with the most other work; null if no host is busy.
+const OtherWork* busiest_of(const std::vector<OtherWork>& hosts);
+std::string disturbance(const std::vector<OtherWork>& hosts);  // its warning, "vm was busy: …"; "" if no host is busy
 OtherWork work_between(const MachineReading& before, const MachineReading& after, int cores);
 
 // Measures the load now; this process sleeps for look_seconds meanwhile.

@@ -74,4 +74,19 @@ std::string on_screen(const std::string& words) {
   return join(lines, "\n");
 }
 
+std::string notes_within(std::string_view notes, std::size_t columns) {
+  std::string out;
+  for (const std::string& note : split(notes, '\n')) {
+    if (columns == 0 || columns_of(note) <= columns || !note.starts_with("# ")) {
+      out += note.empty() ? "" : note + "\n";
+      continue;
+    }
+    const std::string wrapped = paragraph("", note.substr(2), columns > 4 ? columns - 4 : 1);
+    std::string head = "# ";
+    for (const std::string& line : split(wrapped, '\n'))
+      if (!line.empty()) out += head + line + "\n", head = "#   ";
+  }
+  return out;
+}
+
 }  // namespace chorale

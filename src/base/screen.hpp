@@ -20,4 +20,7 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
 // Lines of words that fit the screen: a longer line is broken at spaces. In a pipe or a file, lines stay whole.
 std::string on_screen(const std::string& words);
 
+// Notes above a table, lines that begin with "# ". One that is wider than `columns` goes on in lines that begin with "#   ".
+std::string notes_within(std::string_view notes, std::size_t columns);
+
 }  // namespace chorale

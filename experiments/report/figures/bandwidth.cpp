@@ -1,5 +1,6 @@
 // Latency and bandwidth of each question (bench_series.hpp) by vector size, one line per series, such as a backend and an
-// algorithm. Dashed lines show the limits: the memory's bandwidth and the cost model. Bandwidth is the vector's bytes
+// algorithm. Dashed lines show the same loads and stores without
+// waits, and the cost model. Bandwidth is the vector's bytes
 // divided by the time. If there are many series, only the best are named.
 #include <fmt/format.h>
 
@@ -76,7 +77,7 @@ LineChart chart_of(const std::string& question, const std::vector<Series>& all, 
   const Series& best = all.front();
   Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // by vector size: the shortest time that memory allows any series, in seconds
+  std::map<double, double> fastest;  // by vector size: the loads and stores without waits, in seconds
   for (const Series& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)
@@ -114,11 +115,12 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
       if (!top || widest(top, own)) top = own;
     }
     if (figure.finding.empty())
-      figure.finding = fmt::format(
-          "{} reaches {} with {} at {}{}.", question, quantity(top->bytes / top->median, Unit::bytes_per_second), top->name,
-          quantity(top->bytes, Unit::bytes),
-          top->ceiling > 0 ? fmt::format(", {:.0f} % of what its loads and stores allow", 100 * top->ceiling / top->median)
-                           : "");
+      figure.finding =
+          fmt::format("{} reaches {} with {} at {}{}.", question, quantity(top->bytes / top->median, Unit::bytes_per_second),
+                      top->name, quantity(top->bytes, Unit::bytes),
+                      top->ceiling > 0 ? fmt::format(", {:.0f} % of the speed of its loads and stores without waits",
+                                                     100 * top->ceiling / top->median)
+                                       : "");
   }
   if (figure.charts.empty()) return {};
   return figure;

@@ -1,0 +1,48 @@
+#include "experiments/bench/notes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "collectives/selection.hpp"
+#include "experiments/advice.hpp"
+#include "experiments/bench/forecast_errors.hpp"
+#include "experiments/bench/tables.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::bench {
+
+std::string how_to_read(const Rows& rows) {
+  std::string notes;
+  if (shows_ranges(rows)) notes += "# where ± exceeds 100 % of the time, the column shows the interval itself, in us\n";
+  const bool has_ceilings = std::ranges::any_of(rows, [](const auto& row) { return !row["ceiling_seconds"].is_null(); });
+  if (has_ceilings && shows_predictions(rows))
+    notes +=
+        "# ceiling: the same loads and stores without waits, timed apart. A call can be\n"
+        "#   faster if it finds other data in the caches, or other load on the cores\n";
+  return notes;
+}
+
+std::string limits(const Rows& rows, std::int64_t processes) {
+  std::string notes;
+  std::set<std::string> unmeasured;
+  for (const auto& row : rows)
+    if (!row["predicted_seconds"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
+  const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
+  if (!names.empty() && shows_predictions(rows))
+    notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
+                         join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
+  notes += forecast_errors(rows);
+  if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
+    notes += fmt::format(
+        "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"
+        "# So it has no algbw and no ceiling either; to use two ranks: {}\n",
+        command_on(2, "bench …"));
+  return notes;
+}
+
+std::string disturbed(const std::string& warning) { return warning.empty() ? "" : fmt::format("# {}\n", warning); }
+
+}  // namespace chorale::bench

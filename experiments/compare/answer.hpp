@@ -1,0 +1,23 @@
+// What a comparison prints at its end: the table of its runs, how it can go on, and where its record and its page are.
+#pragma once
+#include <string>
+
+#include "experiments/compare/summary.hpp"
+#include "experiments/run_record.hpp"
+
+namespace chorale::compare {
+
+struct End {
+  int ranks = 1;                              // that were started
+  bool stopped = false;                       // by a signal
+  std::int64_t rounds = 0, no_time_from = 0;  // no_time_from: the first round that the budget excludes; 0: none
+  double budget = 0;                          // seconds
+};
+
+// "mpirun -n 4 chorale compare --resume runs/…"
+std::string resume_command(std::int64_t ranks, const RunRecord& record);
+
+// Also ends the record, and writes the page beside it.
+void finish(RunRecord& record, const Suite& suite, const Summary& summary, const End& end);
+
+}  // namespace chorale::compare
