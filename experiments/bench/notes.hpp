@@ -1,4 +1,4 @@
-// The notes above the tables of `bench`: lines that begin with "# ". They say how the numbers are meant, and how far they go.
+// The notes above the tables of `bench`: lines that begin with "# ". They say how numbers are meant, and how far they go.
 #pragma once
 #include <cstdint>
 #include <string>

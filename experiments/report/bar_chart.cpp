@@ -47,6 +47,7 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
+// The values stand in a column on the right: behind a whisker, a value would seem to be that of the whisker's end.
 std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<Bar> bars;
@@ -82,9 +83,7 @@ std::string draw(const BarChart& chart, Looks&, double width) {
     else
       canvas.text(left - 8, y + (bar.outlined ? 10 : 13), fitted(bar.name, left - 10), style, "end");
     canvas.add(bars_of(chart, bar, scale, left, right, y));
-    const double end = std::max(total_of(bar), std::isfinite(bar.high) ? bar.high : 0);
-    canvas.text(left + scale.place(end) * (right - left) + 6, y + (bar.outlined ? 10 : 13),
-                quantity(total_of(bar), chart.axis.unit), "quiet");
+    canvas.text(width - 4, y + (bar.outlined ? 10 : 13), quantity(total_of(bar), chart.axis.unit), "quiet", "end");
     y += bar.outlined ? under : lane;
   }
   canvas.line(left, top - 4, left, height, "axis");

@@ -7,8 +7,8 @@
 
 namespace chorale::report {
 
-// "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine", of the busiest host
-// of all runs. "" if no host was busy, and of simulated runs.
+// "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine", of the busiest
+// host of all runs. "" if no host was busy, and of simulated runs.
 std::string disturbance_of(const RecordSet& records);
 
 }  // namespace chorale::report

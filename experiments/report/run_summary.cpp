@@ -82,7 +82,7 @@ std::string loss_of(const Run& run, const std::vector<double>& losses) {
 
 std::string speed_of(const Run& run) {
   const double left_out = steps_of_warm_up(run);
-  std::string text = quantity(steady_median(run, "tokens_per_s"), Unit::plain, 4) + " tokens/s, " +
+  std::string text = quantity(steady_median(run, "tokens") / step_seconds(run), Unit::plain, 4) + " tokens/s, " +
                      quantity(step_seconds(run), Unit::seconds) + " a step";
   if (const double mfu = steady_median(run, "mfu"); std::isfinite(mfu)) text += ", MFU " + quantity(mfu, Unit::percent, 2);
   if (left_out == 1) text += "; medians without the first step";
@@ -90,17 +90,30 @@ std::string speed_of(const Run& run) {
   return text;
 }
 
-// The parts of a step, as a mean over the ranks. Parts below 0.5 % are left out.
+// The parts of a step, as a mean over the ranks. Whole percents that add up to 100: their running sum is rounded. Parts of
+// 0 % are left out.
 std::string parts_of(const Run& run) {
   const StepParts parts = step_parts({&run});
   const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
   std::vector<std::string> words;
+  double seconds = 0;
+  long told = 0;  // percent
   for (std::size_t part = 0; part < StepParts::names().size(); ++part) {
-    double seconds = 0;
     for (const auto& rank : parts.seconds) seconds += rank[part];
-    if (seconds >= 0.005 * all) words.push_back(fmt::format("{} {:.0f} %", StepParts::names()[part], 100 * seconds / all));
+    const long percent = std::lround(100 * seconds / all) - told;
+    if (percent > 0) words.push_back(fmt::format("{} {} %", StepParts::names()[part], percent));
+    told += percent;
   }
   return join(words, ", ");
+}
+
+// The gradient's norm: its last value and its greatest. The table below shows few steps, so it may leave out a spike.
+std::string gradient_of(const std::vector<double>& steps, const std::vector<double>& norms) {
+  std::size_t most = norms.size();
+  for (std::size_t i = 0; i < norms.size(); ++i)
+    if (std::isfinite(norms[i]) && (most == norms.size() || norms[i] > norms[most])) most = i;
+  if (most == norms.size()) return "";
+  return fmt::format("norm {:.3f} in the last step, at most {:.3f}, in step {:.0f}", norms.back(), norms[most], steps[most]);
 }
 
 std::string saves_of(const Group& saves) {
@@ -116,6 +129,8 @@ std::string results_of(const Run& run, std::size_t columns) {
   std::string out = run.simulated() ? "" : fact("steps", steps_of(run, steps), columns, 2);
   if (steps.empty()) return out;
   if (!run.simulated()) out += fact("loss", loss_of(run, losses), columns);
+  if (const std::string gradient = gradient_of(steps, train.numbers("grad_norm")); !gradient.empty())
+    out += fact("gradient", gradient, columns);
   out += fact("speed", speed_of(run), columns);
   if (run.has("phases")) out += fact("a step", parts_of(run), columns);
   if (const double dropped = dropped_share(run); std::isfinite(dropped))
@@ -127,9 +142,6 @@ std::string results_of(const Run& run, std::size_t columns) {
   const std::vector<std::string> skipped = train.words("skipped");
   if (const auto count = std::ranges::count(skipped, "yes"))
     out += fact("skipped", fmt::format("{} step{}", count, count > 1 ? "s" : ""), columns);
-  if (const double others = most_of(run.group("ranks").numbers("others")); others >= 0.25)
-    out += fact("disturbed", fmt::format("other programs used {:.2g} cores of a host: times are longer than alone", others),
-                columns);
   return out;
 }
 
@@ -226,7 +238,8 @@ std::string run_summary(const std::string& file, std::int64_t warm_up, std::size
   const RecordSet records = read_records({file}, warm_up);
   const Run& run = records.runs.at(0);
   const Reader& record = run.source->reader;
-  std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns) + "\n" + facts_of(record, columns);
+  std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns) + "\n" + facts_of(record, columns) +
+                    disturbance_in(records, columns);
   const std::string footer = "\n" + footer_of(file, columns);
   const auto left = [&] { return most_lines - std::min(most_lines, lines_in(out) + lines_in(footer)); };
   if (run.has("train")) {

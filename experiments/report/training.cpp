@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "experiments/report/blocks.hpp"
@@ -14,6 +15,50 @@ namespace {
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 double last_of(const std::vector<double>& values) { return values.empty() ? absent : values.back(); }
+
+// The mean of vectors of equal size; empty if there are none.
+std::vector<double> mean_of(const std::vector<std::vector<double>>& all) {
+  std::vector<double> mean(all.empty() ? 0 : all.front().size(), 0);
+  for (const auto& values : all)
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += values[i] / static_cast<double>(all.size());
+  return mean;
+}
+
+// The shares of the parts of one step: they add up to 1. `phases`: the rank's seconds in each.
+std::vector<double> shares_of_step(const std::vector<std::string>& names, const std::vector<double>& phases, double step) {
+  const auto of = [&](const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    const double seconds = found == names.end() ? 0 : phases[static_cast<std::size_t>(found - names.begin())];
+    return std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
+  };
+  std::vector<double> parts{of("forward"),      of("backward"), of("optimizer"),
+                            of("comm_exposed"), of("bubble"),   of("data") + of("io")};
+  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, and another rank this phase
+  parts.push_back(whole - known);
+  for (double& part : parts) part /= whole;
+  return parts;
+}
+
+// The shares of the parts, by rank and part: the mean over the steps after the warm-up. Each step has the same weight, so
+// one long step changes little. Medians of the parts would not add up to the step.
+std::vector<double> shares_of(const Run& run) {
+  const Group group = run.group("phases");
+  const std::vector<std::string> names = group.words("phase");
+  const std::vector<double> steps = run.group("train").numbers("step_time");
+  const std::vector<std::int64_t> shape = group.shape("phase_time");
+  if (shape.size() != 2 || names.empty()) return {};
+  const auto rows = in_rows(group.numbers("phase_time"), static_cast<std::size_t>(shape[0] * shape[1]));
+  const std::size_t both = std::min(rows.size(), steps.size());
+  std::vector<std::vector<double>> of_steps;
+  for (auto s = static_cast<std::size_t>(warm_up_of(static_cast<std::int64_t>(both), run.source->warm_up)); s < both; ++s) {
+    std::vector<double> of_ranks;
+    if (!(steps[s] > 0)) continue;
+    for (const auto& phases : in_rows(rows[s], names.size()))
+      std::ranges::copy(shares_of_step(names, phases, steps[s]), std::back_inserter(of_ranks));
+    of_steps.push_back(std::move(of_ranks));
+  }
+  return mean_of(of_steps);
+}
 
 }  // namespace
 
@@ -95,22 +140,14 @@ const std::vector<std::string>& StepParts::names() {
 }
 
 StepParts step_parts(const std::vector<const Run*>& runs) {
-  const std::vector<std::string> phases = runs.front()->group("phases").words("phase");
-  const auto of_phases =
-      each_over_repetitions(runs, [](const Run& run) { return run.group("phases").medians("phase_time"); });
   const double step = over_repetitions(runs, step_seconds).median;
-  StepParts parts;
-  for (const auto& rank : in_rows(medians_of(of_phases), phases.size())) {
-    const auto of = [&](const std::string& name) {
-      const auto found = std::find(phases.begin(), phases.end(), name);
-      const double seconds = found == phases.end() ? 0 : rank[static_cast<std::size_t>(found - phases.begin())];
-      return std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
-    };
-    parts.seconds.push_back(
-        {of("forward"), of("backward"), of("optimizer"), of("comm_exposed"), of("bubble"), of("data") + of("io")});
-    const double rest = step - sum_of(parts.seconds.back());
-    parts.seconds.back().push_back(rest > 0 ? rest : 0);
-  }
+  std::vector<std::vector<double>> shares;  // [run][rank × part]
+  for (const Run* run : runs)
+    if (std::vector<double> own = shares_of(*run); !own.empty()) shares.push_back(std::move(own));
+  std::erase_if(shares, [&](const auto& own) { return own.size() != shares.front().size(); });
+  StepParts parts{in_rows(mean_of(shares), StepParts::names().size())};
+  for (auto& rank : parts.seconds)
+    for (double& part : rank) part *= step;
   return parts;
 }
 

@@ -34,14 +34,14 @@ struct MemoryUse {
 };
 MemoryUse memory_of(const Run& run);
 
-// The median seconds of each part of a step, by rank and part. The parts do not overlap in time. The rest is the time
-// between the phases: what the medians lack to the median time of a step.
+// The seconds of each part of a step, by rank and part. The parts do not overlap in time, and add up to the median time of a
+// step: each part's share is its mean over the steps after the warm-up. The rest is the time between the phases.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data, rest };
   static const std::vector<std::string>& names();
   std::vector<std::vector<double>> seconds;
 };
-StepParts step_parts(const std::vector<const Run*>& runs);  // the medians over repetitions
+StepParts step_parts(const std::vector<const Run*>& runs);  // the mean of the shares over repetitions
 
 // The labels of a dimension, with blanks again.
 std::vector<std::string> labels(const Group& group, const std::string& dimension);

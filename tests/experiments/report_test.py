@@ -453,6 +453,49 @@ class Report(unittest.TestCase):
             file["loss_floor"][...] = 0.5
         self.assertIn(">entropy floor: 0.5, below this plot</text>", self.page(self.changed(self.runs[0], deep)).html)
 
+        # For two seeds and their repetitions, the legend has one entry. The greatest norm is of one step, not a median.
+        def of_seed(seed, floor, spike):
+            def change(file):
+                known(file)
+                toml = re.sub(r"(?m)^seed = .*", f"seed = {seed}", file["config/toml"][()].decode())
+                del file["config/toml"]
+                file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
+                file["loss_floor"][...], file["train/grad_norm"][7] = floor, spike
+                file.attrs["run_id"] = numpy.bytes_(f"seed-{seed}-{spike}")
+            return self.changed(self.runs[0], change)
+        page = self.page(of_seed(1, 4.75, 3), of_seed(1, 4.75, 5), of_seed(1, 4.75, 77), of_seed(2, 4.75 + 1e-9, 4))
+        self.assertEqual(len(re.findall(r">entropy floor[^<]*</text>", self.charts(page, "loss")[0])), 1)
+        self.assertIn("The greatest gradient norm is 77, at step 8 (run seed-1-77).", page.text)
+        page = self.page(of_seed(1, 4.7, 3), of_seed(2, 4.8, 4))
+        self.assertEqual(self.charts(page, "loss")[0].count(">entropy floors: 4.7 to 4.8</text>"), 1)
+
+    def test_a_disturbed_measurement_says_so_wherever_it_is_shown(self):
+        def disturb(file):
+            for ranks in [file["ranks"]] if "ranks" in file else [run["ranks"] for run in file["runs"].values()]:
+                ranks["cores"][:], ranks["others"][:], ranks["load"][:], ranks["stolen"][:] = 4, 1.5, 2.5, 0
+        def calm(file):
+            disturb(file)
+            for ranks in [file["ranks"]] if "ranks" in file else [run["ranks"] for run in file["runs"].values()]:
+                ranks["others"][:] = 0.1
+        said = (r"\S+ was busy: other programs use 1\.5 of its 4 cores \(load 2\.5\); times vary more than on a quiet "
+                r"machine")
+        for record in (self.runs[0], self.bench, self.launches):
+            report = " ".join(start([chorale, "report", self.changed(record, disturb)]).stdout.split())
+            self.assertRegex(report, " disturbed " + said)
+            self.assertEqual(len(re.findall(said, self.page(self.changed(record, disturb)).text)), 1)
+            quiet = self.changed(record, calm)
+            self.assertNotIn("busy", start([chorale, "report", quiet]).stdout + self.page(quiet).text)
+
+    def test_programs_get_numbers_and_rows_bound_all_that_is_printed(self):
+        [document] = json.loads(start([chorale, "report", self.runs[1], "--format", "json"]).stdout)
+        attributes = document["attributes"]
+        self.assertEqual((attributes["jobsize"], attributes["train_iters"], attributes["status"]), (2, 12, "ok"))
+        self.assertIsInstance(attributes["heartbeat"], float)
+        self.assertIsInstance(attributes["git_commit"], str)
+        few = start([chorale, "report", self.runs[1], "--rows", "4"]).stdout
+        self.assertRegex(few, r"(?m)^toml:\n(  .*\n){4}  … and \d+ lines more$")
+        self.assertGreater(len(start([chorale, "report", self.runs[1], "--group", "config"]).stdout.splitlines()), 100)
+
     def test_a_record_has_the_floor_of_its_language(self):
         with h5py.File(self.runs[0]) as file:
             floor, toml = float(file["loss_floor"][()]), file["config/toml"][()].decode()

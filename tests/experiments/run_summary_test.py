@@ -89,6 +89,26 @@ class RunSummary(unittest.TestCase):
         self.assertNotIn("held out", said)
         self.assertIn("run.h5\nstopped: by a signal\n", said)
 
+    def test_parts_of_a_step_add_up_and_speed_is_tokens_over_its_time(self):
+        self.train("parts", 1, "--train-iters", "8", "--no-save")
+
+        def uneven(file):  # two kinds of steps, of which medians would take the best of both
+            phases = file["phases/phase_time"]
+            phases[:], file["phases"].attrs["committed_rows"] = 0, 8
+            for step in range(8):
+                seconds = (1, 9)[step % 2]
+                file["train/step_time"][step], file["train/tokens_per_s"][step] = seconds, 96 / seconds
+                phases[step, :, step % 2] = 0.8 * seconds  # forward or backward
+                phases[step, :, 2] = 0.1 * seconds
+            file["train/tokens"][:], file["train/grad_norm"][:], file["train/grad_norm"][4] = 96, 1.5, 77
+        self.change("parts", uneven)
+        said = self.summary("parts/latest")
+        shares = [int(share) for share in re.findall(r"(\d+) %", re.search(r"(?ms)^  a step(.*?)^$", said)[1])]
+        self.assertEqual(sum(shares), 100, said)
+        speed, step = re.search(r"(?m)^  speed +(\S+) tokens/s, (\S+) s a step", said).groups()
+        self.assertAlmostEqual(float(speed) * float(step), 96, delta=0.5)
+        self.assertIn("  gradient    norm 1.500 in the last step, at most 77.000, in step 5\n", said)
+
     def change(self, name, change):
         with h5py.File(f"{self.folder}/{name}/latest/run.h5", "r+") as file:
             change(file)

@@ -31,19 +31,26 @@ LineChart chart_of(const Column& column, const std::vector<Curve>& curves) {
           lines_of(curves)};
 }
 
-// The extremes of a curve, and its value at the last step.
+// The extremes of a curve over all its runs, not of their medians; and its value at the last step, which is the median.
 struct Extremes {
   double low = absent, high = absent, last = absent, lowest_at = 0, highest_at = 0;
+  std::string highest_in;  // the run
 };
 
-Extremes extremes_of(const Curve& curve) {
+Extremes extremes_of(const Curve& curve, const char* column) {
   Extremes extremes;
-  for (const Point& point : curve.points) {
-    if (!std::isfinite(point.y)) continue;
-    if (!(point.y >= extremes.low)) extremes.low = point.y, extremes.lowest_at = point.x;
-    if (!(point.y <= extremes.high)) extremes.high = point.y, extremes.highest_at = point.x;
-    extremes.last = point.y;
+  for (const Run* run : curve.runs) {
+    const Group train = run->group("train");
+    const std::vector<double> steps = train.numbers("step"), values = train.numbers(column);
+    for (std::size_t i = 0; i < std::min(steps.size(), values.size()); ++i) {
+      if (!std::isfinite(values[i])) continue;
+      if (!(values[i] >= extremes.low)) extremes.low = values[i], extremes.lowest_at = steps[i];
+      if (!(values[i] <= extremes.high))
+        extremes.high = values[i], extremes.highest_at = steps[i], extremes.highest_in = run->id;
+    }
   }
+  for (const Point& point : curve.points)
+    if (std::isfinite(point.y)) extremes.last = point.y;
   return extremes;
 }
 
@@ -55,15 +62,16 @@ std::optional<Figure> course(const RecordSet& records) {
     const std::vector<Curve> curves = curves_of(records, column.name);
     double most = absent;
     for (const Curve& curve : curves) {
-      const Extremes extremes = extremes_of(curve);
+      const Extremes extremes = extremes_of(curve, column.name);
       if (std::isnan(extremes.high)) continue;
       const auto words = [&](double value) { return quantity(value, column.unit, 4); };
       figure.numbers.add({column.title, curve.run().label, words(extremes.low), fmt::format("{:.0f}", extremes.lowest_at),
                           words(extremes.high), fmt::format("{:.0f}", extremes.highest_at), words(extremes.last)});
       if (column.name == std::string("grad_norm") && !(extremes.high <= most)) {
         most = extremes.high;
-        figure.finding = fmt::format("The greatest gradient norm is {}, at step {:.0f}{}.", words(extremes.high),
-                                     extremes.highest_at, curves.size() > 1 ? " of " + curve.run().label : "");
+        figure.finding = fmt::format("The greatest gradient norm is {}, at step {:.0f}{}{}.", words(extremes.high),
+                                     extremes.highest_at, curves.size() > 1 ? " of " + curve.run().label : "",
+                                     curve.runs.size() > 1 ? fmt::format(" (run {})", extremes.highest_in) : "");
       }
       most = std::fmax(most, extremes.high);
     }

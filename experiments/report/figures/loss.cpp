@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/curve.hpp"
@@ -52,24 +51,33 @@ Greatest greatest_of(const std::vector<Curve>& differences) {
   return greatest;
 }
 
-// The floors of the curves, each once. A floor far below the losses would press them flat: then it is a note, not a line.
+// The floors of the curves: one entry of the legend, and a line for each that differs in print. Floors far below the losses
+// would press them flat: then they are a note, not a line.
 void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
-  std::set<double> floors;
+  const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
+  std::map<std::string, double> floors;  // of several seeds, each with its own language
   for (const Curve& curve : curves)
-    if (const double floor = loss_floor(curve.run()); std::isfinite(floor)) floors.insert(floor);
-  double low = absent, high = absent, begin = absent, end = absent;
+    for (const Run* run : curve.runs)
+      if (const double floor = loss_floor(*run); std::isfinite(floor)) floors.emplace(words(floor), floor);
+  if (floors.empty()) return;
+  double low = absent, high = absent, begin = absent, end = absent, least = absent, most = absent;
   for (const Line& line : chart.lines)
     for (const Point& point : line.points)
       if (std::isfinite(point.y))
         low = std::fmin(low, point.y), high = std::fmax(high, point.y), begin = std::fmin(begin, point.x),
         end = std::fmax(end, point.x);
-  for (const double floor : floors) {
-    const std::string words = quantity(floor, Unit::plain, 5);
-    if (low - floor > 2 * (high - low))
-      chart.note = "entropy floor: " + words + ", below this plot";
-    else if (std::isfinite(low))
-      chart.lines.push_back({"entropy floor: " + words, {{begin, floor}, {end, floor}}, Line::Kind::limit});
+  Line line{.name = "", .points = {}, .kind = Line::Kind::limit};
+  for (const auto& [text, floor] : floors) {
+    least = std::fmin(least, floor), most = std::fmax(most, floor);
+    if (!line.points.empty()) line.points.push_back({end, absent});  // lifts the pen
+    line.points.insert(line.points.end(), {{begin, floor}, {end, floor}});
   }
+  line.name = floors.size() == 1 ? "entropy floor: " + words(least)
+                                 : fmt::format("entropy floors: {} to {}", words(least), words(most));
+  if (low - least > 2 * (high - low))
+    chart.note = line.name + ", below this plot";
+  else if (std::isfinite(low))
+    chart.lines.push_back(std::move(line));
 }
 
 LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, Along along) {

@@ -1,5 +1,5 @@
-// How every rank spends the time of a step: the median seconds of each phase over the steps after the warm-up, and then over
-// the repetitions. Whiskers show how far the time of a whole step differs between the repetitions.
+// How every rank spends the time of a step: the shares of its phases, as means over the steps after the warm-up and over the
+// repetitions, of the median time of a step. Whiskers show how far the time of a whole step differs between the repetitions.
 #include <fmt/format.h>
 
 #include <algorithm>
