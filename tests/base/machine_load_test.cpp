@@ -54,6 +54,10 @@ TEST_CASE("a machine is busy if other programs use 0.25 cores and 2 % of all cor
   CHECK((!busy(0.2, 0, 2) && busy(0.3, 0, 2)));
   CHECK((!busy(1.2, 0, 64) && busy(1.3, 0, 64)));
   CHECK((!busy(0, 0.019, 2) && busy(0, 0.021, 2)));
+  const OtherWork calm{.of_cores = 2, .host = "n0"}, used{.cores = 0.3, .load = 1.5, .of_cores = 2, .host = "n1"};
+  CHECK(disturbance({calm, calm}).empty());
+  CHECK(disturbance({calm, used}) ==
+        "n1 was busy: other programs use 0.3 of its 2 cores (load 1.5); times vary more than on a quiet machine");
   CHECK(OtherWork{.cores = 0.3, .load = 1.5, .of_cores = 2}.text() == "other programs use 0.3 of its 2 cores (load 1.5)");
 }
 

@@ -99,6 +99,13 @@ TEST_CASE("headings stand above their numbers, with units below them") {
   CHECK(table.print("csv").starts_with("name,time\n"));
 }
 
+TEST_CASE("a note that is wider than the screen goes on as a note; in a pipe it stays whole") {
+  const std::string notes = "# one two three four\n# five\n#   six\n";
+  CHECK(notes_within(notes, 0) == notes);
+  CHECK(notes_within(notes, 20) == notes);
+  CHECK(notes_within(notes, 13) == "# one two\n#   three\n#   four\n# five\n#   six\n");
+}
+
 TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("- ", "one two three", 0) == "- one two three\n");
   CHECK(paragraph("- ", "one two three", 9) == "- one two\n  three\n");

@@ -1,4 +1,4 @@
-"""`chorale bench kernels`: every kernel of a training step with its time and its floor, printed and recorded."""
+"""`chorale bench kernels`: every kernel of a training step with its time and its reference, printed and recorded."""
 import csv
 import io
 import json
@@ -44,7 +44,7 @@ class Kernels(InFolder):
                 self.assertEqual(rows.calls["norm"], 2 * layers + 1)
                 self.assertEqual(rows.calls["AdamW"].sum(), 1)
 
-    def test_a_floor_is_that_of_the_products_peak_or_of_the_copies(self):
+    def test_a_reference_is_that_of_the_products_peak_or_of_the_copies(self):
         printed = json.loads(self.bench("--format", "json"))
         with xarray.open_dataset(f"{self.folder}/latest/run.h5") as data:
             peak = data.attrs["peak_flops"]
@@ -61,6 +61,8 @@ class Kernels(InFolder):
         file = re.search(r"# recorded in (\S+)", text)[1]
         report = start([chorale, "report", file, "--group", "kernels", "--format", "csv"])
         self.assertEqual(report.returncode, 0, report.stderr)
+        self.assertRegex(text, r"(?m)^# reference: .*\n#   longer; no bound: .*$")
+        self.assertNotIn("floor", text)
         rows = list(csv.DictReader(io.StringIO(report.stdout)))
         self.assertIn("gradient of GELU", [row["name"] for row in rows])
         self.assertIn("gradient of GELU", start([chorale, "report", file, "--rows", "0"]).stdout)
