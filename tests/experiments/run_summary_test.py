@@ -90,16 +90,16 @@ class RunSummary(unittest.TestCase):
         self.assertIn("run.h5\nstopped: by a signal\n", said)
 
     def test_parts_of_a_step_add_up_and_speed_is_tokens_over_its_time(self):
-        self.train("parts", 1, "--train-iters", "8", "--no-save")
+        self.train("parts", 1, "--train-iters", "9", "--no-save")
 
         def uneven(file):  # two kinds of steps, of which medians would take the best of both
             phases = file["phases/phase_time"]
-            phases[:], file["phases"].attrs["committed_rows"] = 0, 8
-            for step in range(8):
+            phases[:], file["phases"].attrs["committed_rows"] = 0, 9
+            for step in range(9):
                 seconds = (1, 9)[step % 2]
                 file["train/step_time"][step], file["train/tokens_per_s"][step] = seconds, 96 / seconds
-                phases[step, :, step % 2] = 0.8 * seconds  # forward or backward
-                phases[step, :, 2] = 0.1 * seconds
+                for phase in {0, 1, 2} - {step % 3}:  # two of forward, backward and optimizer
+                    phases[step, :, phase] = 0.45 * seconds
             file["train/tokens"][:], file["train/grad_norm"][:], file["train/grad_norm"][4] = 96, 1.5, 77
         self.change("parts", uneven)
         said = self.summary("parts/latest")
