@@ -26,8 +26,8 @@ if "runs" in run:
 # Step 1: the run's attributes say what ran. h5py reads texts as bytes.
 command, machine, status = (run.attrs[name].decode() for name in ("cmdline", "machine", "status"))
 print(f"{command}\n{run.attrs['jobsize']} ranks on {machine}: {status}\n")
-if "train" not in run:
-    sys.exit("this is not the record of a training run: it has no group /train")
+if "phases" not in run:
+    sys.exit("this is not the record of a training run of chorale: it has no group /phases")
 
 # Step 2: a group is a table, and its variables are columns. The record of a killed run may end with uncommitted rows.
 train = run["train"]

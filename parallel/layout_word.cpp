@@ -50,7 +50,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
       tidy += tidy.ends_with('.') ? "" : ".";
     else if (c != '=' && c != ':')
       tidy += c;
-  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "dp4" : "dp4.z3";
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // dp takes all ranks
   if (tidy == word) return "";
   try {
     return parse_layout(tidy, 0, axes), tidy;

@@ -16,7 +16,8 @@ Trace::Kind kind_of(Pass pass) {
 
 void StepAccount::begin(std::int64_t step) {
   trace_.begin(step);
-  if (!trace_.on()) work_.forget();
+  // A step that threw has left its notes. A device's last work of the previous step belongs to this one.
+  if (!std::exchange(settled_, false) || !trace_.on()) work_.forget();
   opened_.clear();
   update_.reset();
   mark(begun);
@@ -52,6 +53,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
   span(Trace::Kind::step, edges_[begun].moment, edges_[reduced].moment);
   if (trace_.on()) work_.settle(known_);
   trace_.end();
+  settled_ = true;
 
   const auto& [at_first, at_cleared, at_passed, at_last] = edges_;
   result.optimizer = computing(at_first, at_cleared) + computing(at_passed, at_last);

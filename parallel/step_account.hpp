@@ -92,6 +92,7 @@ class StepAccount {
   std::optional<Update> earlier_;  // on a device: the update of the previous step
   CompletedEvent known_;
   std::vector<PipelineEvent> events_;
+  bool settled_ = false;  // the newest step has been settled
 };
 
 }  // namespace chorale

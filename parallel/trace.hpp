@@ -8,8 +8,8 @@
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
-// completion, in a wait or a test. All times are read from this rank's clock. Cost: one branch per call, pass, layer and
-// kernel if tracing is off, one record of each if it is on, up to a limit.
+// completion, in a wait or a test. All times are read from this rank's clock. Cost if tracing is off: one branch per call
+// and pass, one virtual call per layer and kernel. If it is on: one record of each, of which a limited number is kept.
 #pragma once
 #include <cstdint>
 #include <string>

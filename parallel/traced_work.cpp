@@ -23,10 +23,15 @@ bool TracedWork::begin(const Queue& queue, std::string_view name, const KernelWo
 
 bool TracedWork::enter(const Queue& queue, const std::string& layer) { return trace_.on() && open(queue, {.name = layer}); }
 
+// Destructors call this, so it must not throw. A device that has failed is reported by the next call to it.
 void TracedWork::end() {
   Noted& newest = noted_[open_.back()];
-  newest.ends = record_event(newest.queue, clock_);
   open_.pop_back();
+  try {
+    newest.ends = record_event(newest.queue, clock_);
+  } catch (const Error&) {
+    newest.ends = newest.begins;
+  }
 }
 
 void TracedWork::settle(const CompletedEvent& known) {

@@ -7,6 +7,7 @@
 
 #include "parallel/assemble.hpp"
 #include "parallel/experts.hpp"
+#include "parallel/pipeline/check.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
 
@@ -31,6 +32,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
+      read_by_(read_at_latest(schedule_, mesh_.pipeline().rank())),
       choices_(options.shape),
       balance_(options.shape, memory_),
       batch_totals_(memory_, options.numerics == "exact", choices_.words()) {
@@ -121,8 +123,8 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 // Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline:
 // the micro-batches of the schedule, or those before the one that PipelinePart::ends_before names.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
-                                    const PipelineSchedule& schedule, const Prepare& prepare,
-                                    const std::function<bool(std::int64_t)>& ends_before) {
+                                    const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
+                                    const Prepare& prepare, const std::function<bool(std::int64_t)>& ends_before) {
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
@@ -138,7 +140,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
   };
   const Shape message{boundary_->rows(micro * tokens_here()), options_.shape.width};
   PipelineTimes times =
-      run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message, ends_before}, clock_);
+      run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message, read_by, ends_before}, clock_);
   if (options_.meter) options_.meter->begins({});
   return times;
 }
@@ -146,7 +148,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
   clear_totals();
   choices_.clear();
-  return run_samples(read, samples_, options_.global_batch, schedule_, [&](MicroBatch& batch) {
+  return run_samples(read, samples_, options_.global_batch, schedule_, read_by_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
     if (options_.offload.activations)
       batch.context.kept_inputs = &batch.kept_inputs.emplace(memory_, *tier_, buckets_->traffic());
@@ -300,8 +302,9 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
     return false;
   };
   clear_totals();
+  const PipelineSchedule passes = forward_only(pipeline_of(mesh_.layout(), all));
   run_samples(
-      read, 0, samples, forward_only(pipeline_of(mesh_.layout(), all)),
+      read, 0, samples, passes, read_at_latest(passes, mesh_.pipeline().rank()),
       [](MicroBatch& batch) { batch.context.training = false; }, is_cut ? ends_before : std::function<bool(std::int64_t)>());
   if (cut || (vote && vote->any())) {
     trouble_of_sums();  // forgets the sums so far

@@ -157,8 +157,8 @@ class Training {
   // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
   bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
-                            const PipelineSchedule& schedule, const Prepare& prepare,
-                            const std::function<bool(std::int64_t micro_batch)>& ends_before = {});
+                            const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
+                            const Prepare& prepare, const std::function<bool(std::int64_t micro_batch)>& ends_before = {});
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
   void clear_totals();
   std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares, std::span<std::int64_t> counts = {});
@@ -191,7 +191,8 @@ class Training {
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Updates> updates_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;  // targets of this batch that count, on ranks where has_loss()
+  std::vector<std::size_t> read_by_;  // see read_at_latest()
+  std::int64_t tokens_ = 0;           // targets of this batch that count, on ranks where has_loss()
   ChoiceCounts choices_;
   RouterBalance balance_;
   BatchTotals batch_totals_;

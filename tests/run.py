@@ -178,7 +178,8 @@ def all_groups(build, launch, sanitizer):
     yield from groups(build, launch, sanitizer)
     if os.environ.get("TEST_ALL") and not sanitizer:
         for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds their tests_run
-            yield from sanitized_groups(f"{build}/{each.replace(',', '-')}", launch, each)
+            between = "/" if build == "build" else "-"  # as B in the Makefile
+            yield from sanitized_groups(f"{build}{between}{each.replace(',', '-')}", launch, each)
 
 
 def environment_of(build, launch, sanitizer):
@@ -205,7 +206,7 @@ def sanitized_groups(build, launch, sanitizer):
     environment.pop("TEST_ALL")
     tests = f"{build}/tests_run"
     if sanitizer == "thread":
-        yield without_launcher(tests, environment, f"{sanitizer}: threads", "[threads]~[.]")
+        yield without_launcher(tests, environment, f"{sanitizer}: threads", "[threads]~[.],[mapped]")
     else:
         yield Group(f"{sanitizer}: 3 ranks", [tests, "[spmd]"], environment, [*launch, "-n", "3"], 3)
         yield without_launcher(tests, environment, f"{sanitizer}: one process")

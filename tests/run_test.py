@@ -91,9 +91,9 @@ class Runner(unittest.TestCase):
 
 
 class Groups(unittest.TestCase):
-    def names(self, sanitizer="", **environment):
+    def names(self, sanitizer="", build="build", **environment):
         with unittest.mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(io.StringIO()):
-            return {group.name: group for group in run.all_groups("build", ["mpirun"], sanitizer)}
+            return {group.name: group for group in run.all_groups(build, ["mpirun"], sanitizer)}
 
     def test_test_all_adds_the_cases_with_sanitizers(self):
         usual, thorough = self.names(TEST_ALL=""), self.names(TEST_ALL="yes")
@@ -107,6 +107,8 @@ class Groups(unittest.TestCase):
         self.assertEqual(set(added), {"thread: threads", "address,undefined: one process",
                                       "address,undefined: 3 ranks"})
         self.assertFalse([name for name in self.names("thread", TEST_ALL="yes") if ":" in name])
+        other_mpi = self.names(build="build/mpich", TEST_ALL="yes")
+        self.assertEqual(other_mpi["thread: threads"].program[0], "build/mpich-thread/tests_run")
 
 
 class Alive(unittest.TestCase):

@@ -231,7 +231,8 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
         throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were done", done, all),
                     "nothing was kept: start it again");
       if (!complete) {
-        for (Contestant& who : contestants) who.rows.resize(static_cast<std::size_t>(launch));
+        const auto kept = static_cast<std::size_t>(launch);  // one twin may be a launch ahead
+        for (Contestant& who : contestants) who.rows.resize(kept), who.orders.resize(kept), who.seconds.resize(kept);
         return;
       }
       if (++done == 1 && all > 1) {
@@ -260,7 +261,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
         if (const auto signal = signals_->pending()) told_to_stop = true, kill(process, *signal);
         meanwhile();
       });
-  told_to_stop = told_to_stop || signals_->pending();  // a terminal sends its signal to the launch too, which may end first
+  told_to_stop = told_to_stop || signals_->pending();  // one may have come after the last look
   if (told_to_stop) return false;
   const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))

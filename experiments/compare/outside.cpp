@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <regex>
 #include <set>
@@ -24,9 +25,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t longest_line = 4096;  // a longer one is cut: std::regex recurses once per character
 
 // A whole number or a fraction; "1.2k" is neither.
-const std::string number = R"(([-+]?(?:\d[\d,_]*\.?\d*(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?![\w.]))";
-const std::string usual =
-    "(?:^|[^\\w/])tokens/s(?:ec)?\\s*[=:]?\\s*" + number + "|(?:^|[^\\w.,])" + number + "\\s*tokens/s(?![\\w/])";
+const std::string number = R"(([-+]?(?:\d(?:[\d,_]*\d)?\.?\d*(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?![\w.]))";
+// The number stands behind "tokens/s", or before it if none stands behind it: "step 10, tokens/s: 5210".
+const std::string usual = "(?:^|[^\\w/])tokens/s(?:ec)?\\s*[=:]?\\s*" + number + "|(?:^|[^\\w.,])" + number +
+                          "\\s*tokens/s(?:ec)?(?![\\w/])(?!\\s*[=:]\\s*[-+\\d])";
+constexpr std::ptrdiff_t before = 2;  // the group of a number that stands before its unit
 
 std::vector<std::string> lines_of(const std::string& output) {
   return split(replace_all(output, '\r', '\n'), '\n');  // progress bars end their lines with \r
@@ -147,6 +150,9 @@ void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes) {
 
 void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes) {
   const OutsideProgram& program = *run.outside;
+  for (const std::string& variable : program.environment)
+    if (const auto equals = variable.find('='); equals == std::string::npos || equals == 0)
+      mistakes.push_back({run.line, fmt::format("environment takes NAME=value, not \"{}\"", variable)});
   if (program.words.empty()) return;  // the mistake is known
   if (!fs::is_directory(program.folder))
     mistakes.push_back({run.line, fmt::format("no such folder: folder = \"{}\"", program.folder)});
@@ -175,7 +181,15 @@ Measured number_in(const std::string& output, const std::string& pattern) {
     const std::string part = line.substr(0, longest_line);
     for (std::sregex_iterator match(part.begin(), part.end(), expression), end; match != end; ++match) {
       const auto group = std::find_if(match->begin() + 1, match->end(), [](const auto& sub) { return sub.matched; });
-      if (group != match->end()) found.push_back(group->str());
+      if (group == match->end()) continue;
+      found.push_back(group->str());
+      static const std::regex also_behind(R"(\s+[-+]?\d)");
+      if (pattern.empty() && group - match->begin() == before &&
+          std::regex_search(match->suffix().first, match->suffix().second, also_behind,
+                            std::regex_constants::match_continuous))
+        return {.trouble = fmt::format("\"{}\" has a number on both sides of tokens/s: print it as tokens/s: …, or name the "
+                                       "line in [measure] pattern",
+                                       first_columns(trim(escape_control(part)), 80))};
     }
   }
   const std::string what = pattern.empty() ? "tokens/s beside a number" : fmt::format("a match of {}", pattern);
@@ -209,10 +223,11 @@ std::string run_outside(const Turn& turn, const std::string& pattern, const fs::
   if (!end.trouble.empty()) return fmt::format("{} cannot be started: {}", program.words[0], end.trouble);
   const std::string printed = contents_of(output).value_or(""), complained = contents_of(errors).value_or("");
   const std::string last = last_lines(trim(complained).empty() ? printed : complained);
-  if (end.code > 128) return fmt::format("ended by {}; {}", strsignal(end.code - 128), last);
+  if (end.code > 128 && end.code < 128 + NSIG) return fmt::format("ended by {}; {}", strsignal(end.code - 128), last);
   if (end.code != 0) return fmt::format("exit code {}; {}", end.code, last);
   const Measured measured = number_in(printed + "\n" + complained, pattern);
-  if (!measured.trouble.empty()) return fmt::format("{}; {}", measured.trouble, last);
+  if (!measured.trouble.empty())
+    return fmt::format("{}; {}", measured.trouble, last_lines(trim(printed).empty() ? complained : printed));
   record(turn, place, {.time = seconds, .tokens_per_s = measured.tokens_per_s}, clock);
   return "";
 }

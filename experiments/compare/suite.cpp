@@ -89,15 +89,13 @@ class SuiteReader {
   }
 
   void take_metric(const toml::node& node) {
-    take(node, "metric", suite_.metric);
+    suite_.metric = node.value_exact<std::string>().value_or("");
     if (!std::ranges::count(report::metrics(), suite_.metric))
       wrong(node, fmt::format("metric must be \"{}\"", join(report::metrics(), "\" or \"")));
   }
 
   void take_bytes(const toml::node& node, const std::string& name, std::int64_t& into) {
-    std::string text;
-    take(node, name, text);
-    const auto bytes = parse_bytes(text);
+    const auto bytes = parse_bytes(node.value_exact<std::string>().value_or(""));
     if (bytes && *bytes > 0)
       into = *bytes;
     else
@@ -227,6 +225,9 @@ class SuiteReader {
       run.outside->label = run.command;
     else
       for (const Setting& setting : combination) run.outside->label += ", " + report::in_label(setting.key, setting.text);
+    if (!labels_.insert(run.outside->label).second)  // their numbers would count as repetitions of one run
+      mistakes_.push_back(
+          {run.line, fmt::format("two runs are called \"{}\": name them apart with label = …", run.outside->label)});
   }
 
   // Makes a name unique. Replaces characters that folders or HDF5 groups do not allow, and limits its length, because file
@@ -243,7 +244,7 @@ class SuiteReader {
   static constexpr std::int64_t most = 1'000'000;
   Suite& suite_;
   std::vector<Mistake>& mistakes_;
-  std::set<std::string> names_;
+  std::set<std::string> names_, labels_;
 };
 
 }  // namespace

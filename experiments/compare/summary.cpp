@@ -63,6 +63,15 @@ std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts
   return numbers;
 }
 
+// The column of a varied setting: its name, unless another column of /summary has it.
+std::string column_of(const std::string& setting) {
+  const std::string name = replace_all(setting, '-', '_');
+  const bool is_taken =
+      std::ranges::count(std::vector<std::string>{"id", "command", "repetition", "status", "ranks"}, name) ||
+      std::ranges::any_of(metrics(), [&](const Metric& metric) { return metric.name == name; });
+  return is_taken ? "setting_" + name : name;
+}
+
 // Reads the texts as numbers. An empty text is NaN. Returns an empty vector if any other text is not a number.
 std::vector<double> numbers_in(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
@@ -106,7 +115,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
     if (suite.varied[v] == "ranks") continue;
     std::vector<std::string> column;
     for (const auto& row : values) column.push_back(row[v]);
-    const std::string name = replace_all(suite.varied[v], '-', '_');
+    const std::string name = column_of(suite.varied[v]);
     const std::string about = fmt::format("the setting {}", suite.varied[v]);
     if (const std::vector<std::int64_t> whole = whole_numbers_in(column); !whole.empty())
       recorder.numbers("summary", name, {"run"}, whole, "1", about);

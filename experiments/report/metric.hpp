@@ -21,7 +21,7 @@ Option& add_metric(Options& options, std::string& metric);  // --metric
 
 // By the settings in which training runs differ.
 std::string metric_for(const std::set<std::string>& differing);
-// Those of the settings that change what a run learns, apart from its seed.
+// Returns the settings that change what a run learns, except its seed.
 std::vector<std::string> that_change_learning(const std::set<std::string>& differing);
 
 }  // namespace chorale::report

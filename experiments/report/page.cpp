@@ -110,7 +110,8 @@ std::string facts_of(const RecordSet& records) {
   if (const std::string ran = what_ran(records); ran != title_of(records)) parts.push_back(ran);
   std::set<std::int64_t> ranks;
   std::vector<std::string> counts;
-  for (const Run& run : records.runs) ranks.insert(run.ranks());
+  for (const Run& run : records.runs)
+    if (run.command != another_program || run.attributes.contains("jobsize")) ranks.insert(run.ranks());
   for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
   parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
   const bool several_hosts = attribute(records, "hostlist").find(',') != std::string::npos;

@@ -24,11 +24,12 @@ std::size_t lines_in(const std::string& text) { return static_cast<std::size_t>(
 
 // The first lines of a text, and how many more there are.
 std::string first_lines(const std::string& text, std::size_t most) {
-  const std::vector<std::string> lines = split(text, '\n');
-  if (lines.size() <= most) return text;
+  const std::size_t all = lines_in(text);
+  if (all <= most) return text;
   const std::size_t kept = most > 0 ? most - 1 : 0;
+  const std::vector<std::string> lines = split(text, '\n');
   return join({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(kept)}, "\n") +
-         fmt::format("\n… and {} lines more\n", lines.size() - kept);
+         fmt::format("\n… and {} lines more\n", all - kept);
 }
 
 double sum_of(const std::vector<double>& values) {
@@ -42,12 +43,13 @@ double counted(const std::vector<double>& bytes) {
   return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
 }
 
-// What the run was: its layout and its model.
+// The run's layout and model.
 std::string setup_of(const Run& run, std::size_t columns) {
   const Group root = run.root();
   const auto word = [&](const char* name) { return join(root.words(name), ""); };
   const auto set = [&](const char* name) { return run.setting(name); };
-  std::string place = fmt::format("{} on {} rank{}", run.layout, run.ranks(), run.ranks() == 1 ? "" : "s");
+  std::string place =
+      fmt::format("{} on {} rank{}", run.layout.empty() ? run.label : run.layout, run.ranks(), run.ranks() == 1 ? "" : "s");
   if (run.simulated())
     place += ", simulated on " + word("simulated_on");
   else if (run.ranks() > 1 && !word("backends").empty())
@@ -122,13 +124,13 @@ std::string saves_of(const Group& saves) {
                      quantity(bytes.back(), Unit::bytes), quantity(waits.back(), Unit::seconds));
 }
 
-// What the run reached, a fact a line.
+// The run's results, one fact per line.
 std::string results_of(const Run& run, std::size_t columns) {
   const Group train = run.group("train");
   const std::vector<double> steps = train.numbers("step"), losses = train.numbers("loss");
   std::string out = run.simulated() ? "" : fact("steps", steps_of(run, steps), columns, 2);
   if (steps.empty()) return out;
-  if (!run.simulated()) out += fact("loss", loss_of(run, losses), columns);
+  if (!run.simulated() && !losses.empty()) out += fact("loss", loss_of(run, losses), columns);
   if (const std::string gradient = gradient_of(steps, train.numbers("grad_norm")); !gradient.empty())
     out += fact("gradient", gradient, columns);
   out += fact("speed", speed_of(run), columns);

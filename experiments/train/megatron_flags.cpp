@@ -214,7 +214,7 @@ const Word flags[] = {
     nothing_to_say("enable-cuda-graph", kernels),
     nothing_to_say("use-legacy-models", kernels),
     nothing_to_say("check-for-nan-in-loss-and-grad", "a step with NaN ends the run: --on-nan"),
-    nothing_to_say("no-check-for-nan-in-loss-and-grad", "a step with NaN ends the run: --on-nan"),
+    refused("no-check-for-nan-in-loss-and-grad", "a step with NaN ends the run, or is left out: --on-nan skip"),
     // data
     renamed("data-path", "data"),
     refused("train-data-path", "use --data FILE"),

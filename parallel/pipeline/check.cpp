@@ -104,49 +104,50 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
   return "";
 }
 
-// What a stage has heard of the others. They tell it with each message, whose sender passes on what it has heard itself.
-class Hearsay {
+// Vector clocks: at each action of a stage, how many actions of every stage have begun for certain. A message carries the
+// clock of its sender.
+class VectorClocks {
  public:
-  explicit Hearsay(const PipelineSchedule& schedule) : schedule_(schedule), heard_(schedule.actions.size()) {
+  explicit VectorClocks(const PipelineSchedule& schedule) : schedule_(schedule), clocks_(schedule.actions.size()) {
     for (const auto& actions : schedule.actions)
       for (Positions& mine = positions_.emplace_back(schedule); const PipelineAction& action : actions)
         mine.of(action) = &action - actions.data();
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t stage = 0; stage < heard_.size(); ++stage)
-        while (goes_on(stage)) moved = true;
+      for (std::size_t stage = 0; stage < clocks_.size(); ++stage)
+        while (advance(stage)) moved = true;
     }
   }
 
   // The stage's first action at whose start it knows that this action of another stage has begun.
   std::size_t first_to_know(std::size_t stage, const StagedAction& begun) {
-    const auto& heard = heard_[stage];
+    const auto& mine = clocks_[stage];
     const auto there = static_cast<std::size_t>(begun.stage);
     const std::int64_t at = positions_[there].of(begun.action);
-    const auto first = std::ranges::partition_point(heard, [&](const auto& known) { return known[there] <= at; });
-    return first == heard.end() ? schedule_.actions[stage].size() : static_cast<std::size_t>(first - heard.begin());
+    const auto first = std::ranges::partition_point(mine, [&](const auto& known) { return known[there] <= at; });
+    return first == mine.end() ? schedule_.actions[stage].size() : static_cast<std::size_t>(first - mine.begin());
   }
 
  private:
-  bool goes_on(std::size_t stage) {
-    const std::size_t next = heard_[stage].size();
+  bool advance(std::size_t stage) {
+    const std::size_t next = clocks_[stage].size();
     if (next == schedule_.actions[stage].size()) return false;
-    std::vector<std::int32_t> known = next > 0 ? heard_[stage].back() : std::vector<std::int32_t>(heard_.size(), 0);
+    std::vector<std::int32_t> known = next > 0 ? clocks_[stage].back() : std::vector<std::int32_t>(clocks_.size(), 0);
     const auto source = source_of(schedule_, {static_cast<std::int64_t>(stage), schedule_.actions[stage][next]});
     if (source && source->stage != static_cast<std::int64_t>(stage)) {
-      const auto& theirs = heard_[static_cast<std::size_t>(source->stage)];
+      const auto& theirs = clocks_[static_cast<std::size_t>(source->stage)];
       const std::int64_t sent = positions_[static_cast<std::size_t>(source->stage)].of(source->action);
       if (sent < 0 || sent >= std::ssize(theirs)) return false;
       std::ranges::transform(known, theirs[static_cast<std::size_t>(sent)], known.begin(), std::ranges::max);
     }
     known[stage] = static_cast<std::int32_t>(next) + 1;
-    heard_[stage].push_back(std::move(known));
+    clocks_[stage].push_back(std::move(known));
     return true;
   }
 
   const PipelineSchedule& schedule_;
-  std::vector<Positions> positions_;                           // by stage
-  std::vector<std::vector<std::vector<std::int32_t>>> heard_;  // by stage, at each action: how many of each stage have begun
+  std::vector<Positions> positions_;                            // by stage
+  std::vector<std::vector<std::vector<std::int32_t>>> clocks_;  // by stage, at each action
 };
 
 // Runs all transfers; messages arrive in order. Returns the first stage that is stuck, or −1 if all finish.
@@ -217,11 +218,14 @@ std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule) {
 std::vector<std::size_t> read_at_latest(const PipelineSchedule& schedule, std::int64_t stage) {
   const auto& actions = schedule.actions.at(static_cast<std::size_t>(stage));
   std::vector<std::size_t> latest(actions.size(), actions.size());
-  if (schedule.stages == 1) return latest;
-  Hearsay hearsay(schedule);
+  // In forward passes through one chunk per stage, no stage hears of the stages after it.
+  const bool one_way = schedule.parts() == schedule.stages &&
+                       std::ranges::all_of(actions, [](const PipelineAction& a) { return a.kind == Pass::forward; });
+  if (schedule.stages == 1 || one_way) return latest;
+  VectorClocks clocks(schedule);
   for (std::size_t i = 0; i < actions.size(); ++i)
     if (const auto taker = taker_of(schedule, {stage, actions[i]}); taker && taker->stage != stage)
-      latest[i] = hearsay.first_to_know(static_cast<std::size_t>(stage), *taker);
+      latest[i] = clocks.first_to_know(static_cast<std::size_t>(stage), *taker);
   return latest;
 }
 

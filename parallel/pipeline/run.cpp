@@ -3,25 +3,20 @@
 #include <algorithm>
 #include <limits>
 
-#include "parallel/pipeline/check.hpp"
-
 namespace chorale {
 namespace {
 
 class ScheduleRun {
  public:
   ScheduleRun(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
-      : schedule_(schedule),
-        axis_(axis),
-        part_(part),
-        clock_(clock),
-        read_at_latest_(chorale::read_at_latest(schedule, axis.rank())) {}
+      : schedule_(schedule), axis_(axis), part_(part), clock_(clock) {}
 
   PipelineTimes run() {
     const std::vector<PipelineAction>& actions = schedule_.actions.at(static_cast<std::size_t>(axis_.rank()));
     const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
     for (; next_ < actions.size(); ++next_) {
       if (is_left_out(actions[next_].micro_batch)) continue;
+      // A plan keeps each result until read_by, which is the worst case.
       std::erase_if(sends_, [this](Sent& sent) { return !axis_.pretends() && sent.call.test(); });
       for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) end(sends_.front());
       act(actions[next_]);
@@ -45,7 +40,7 @@ class ScheduleRun {
     std::size_t read_by;  // see read_at_latest()
   };
 
-  // The receiver has the result, or the stage must wait for that.
+  // Completes a send: its result is freed here, at the latest.
   static bool end(Sent& sent) {
     if (!sent.call.test()) sent.call.wait();
     return true;
@@ -110,7 +105,7 @@ class ScheduleRun {
     if (!to || !made) return false;
     if (to->stage == axis_.rank()) return here_[{to->action.micro_batch, to->action.chunk}] = made, true;
     made.count_as(Category::comm);
-    sends_.push_back({axis_.start_send(made, static_cast<int>(to->stage)), read_at_latest_[next_]});
+    sends_.push_back({axis_.start_send(made, static_cast<int>(to->stage)), part_.read_by[next_]});
     return false;
   }
 
@@ -118,8 +113,7 @@ class ScheduleRun {
   Axis& axis_;
   const PipelinePart& part_;
   Clock& clock_;
-  std::vector<std::size_t> read_at_latest_;  // by action
-  std::size_t next_ = 0;                     // the action that runs now
+  std::size_t next_ = 0;  // the action that runs now
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
   std::vector<Sent> sends_;

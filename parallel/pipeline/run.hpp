@@ -41,7 +41,8 @@ struct MicroBatch {
 struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
-  Shape message;  // the shape of the tensors sent between stages
+  Shape message;                            // the shape of the tensors sent between stages
+  const std::vector<std::size_t>& read_by;  // of this stage: see read_at_latest()
   // Asked once before each micro-batch of a schedule without backward passes. True ends the run before it: this and all
   // later micro-batches are left out, and those before it are finished. All stages must give the same answers. Empty: never.
   std::function<bool(std::int64_t micro_batch)> ends_before = {};

@@ -28,8 +28,8 @@ class AbstractAddress {
   socklen_t length_ = 0;
 };
 
-// Of the processes of a host that claim a name, only the first gets it, until it ends. (If the kernel has no socket left,
-// every process gets the name.)
+// Claims a name on this host, for as long as the returned descriptor lives. nullopt: another process has it. If no socket
+// can be made, every caller gets the name.
 inline std::optional<Descriptor> claim(const std::string& name) {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const AbstractAddress address(name);

@@ -91,6 +91,7 @@ const FamiliarRow names[] = {
     {"checkpoint ckpt resume resume-from resume-from-checkpoint restore load-checkpoint load-dir ckpt-path model-path "
      "checkpoint-path run",
      "load"},
+    {"reduce-op o", "op"},  // of nccl-tests; commands without --op go on to the next row
     {"output output-dir out-dir outdir save-dir checkpoint-dir ckpt-dir logdir log-dir save-path results output-file o",
      "run-dir out"},
     {"save-every save-steps save-freq checkpoint-interval checkpoint-every ckpt-interval", "save-interval"},
@@ -117,10 +118,9 @@ const FamiliarRow names[] = {
     {"maxbytes max-bytes max-size max m", "end"},
     {"stepfactor step-factor", "factor"},
     {"stepbytes step-bytes", "factor", "sizes grow by --factor (-f), not by a number of bytes"},
-    {"warmup-iters x", "warm-up"},
-    {"i", "repetitions"},
+    {"x", "warm-up"},
+    {"i", "repetitions", "--repetitions, as -i in OSU's benchmarks; in place of -i in nccl-tests, sizes grow by --factor"},
     {"operation ops collective collectives", "operations"},
-    {"reduce-op o", "op"},
     {"r", "root"},
     {"c verify validate correctness validation", "check"},
     {"json csv", "format", "--format json or csv"},

@@ -178,11 +178,11 @@ std::string Options::why_idle(const Option& option) const {
 
 void Options::report_mistakes() {
   if (mistakes_.empty()) return;
-  const std::vector<WrongSetting> all = std::exchange(mistakes_, {});
-  if (all.size() == 1) usage_error(all[0].what, all[0].numbers, all[0].fix);
+  std::vector<WrongSetting> all;
   std::vector<std::string> lines;
-  for (const WrongSetting& wrong : all)
-    if (!std::ranges::count(lines, wrong.line)) lines.push_back(wrong.line);
+  for (WrongSetting& wrong : std::exchange(mistakes_, {}))
+    if (!std::ranges::count(lines, wrong.line)) lines.push_back(wrong.line), all.push_back(std::move(wrong));
+  if (all.size() == 1) usage_error(all[0].what, all[0].numbers, all[0].fix);
   const std::string what = fmt::format("{} settings of {} cannot be used", lines.size(), command_);
   lines.push_back(fmt::format("{} --help lists all options{}", command_,
                               foreign_words_.empty() ? "" : ", docs/other_programs.md those of Megatron-LM and DeepSpeed"));

@@ -152,12 +152,12 @@ class Options {
   void take(const Setting& setting);
   void refuse(WrongSetting wrong) { mistakes_.push_back(std::move(wrong)); }
   void report_mistakes();
-  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far, or else for settings
-  // that have no effect: a mistake may be the reason for that. A setting without effect from another program's file is reset
-  // with a note.
+  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far. Only if there are none,
+  // it throws one for settings without effect, because a mistake may be why they have none. A setting without effect from
+  // another program's file is reset with a note.
   void settle();
-  // Refuses an unknown name, of a flag if it starts with a dash. Suggests the option that other programs call so, or the one
-  // with the nearest name.
+  // Keeps a mistake about an unknown name; a name that starts with a dash is called a flag. Suggests our option for a name
+  // that other programs use, else the nearest name.
   void refuse_unknown(const std::string& name, const std::string& origin);
   std::string why_idle(const Option& option) const;  // why the option has no effect, or "" if it has one
   // Remarks on the settings for the user, one per line.

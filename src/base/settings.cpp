@@ -66,18 +66,20 @@ const Setting* last_of(const std::vector<Setting>& settings, const std::string& 
   return found == settings.rend() ? nullptr : &*found;
 }
 
-std::vector<Setting> from_preset(const std::string& name, const std::string& origin, const std::vector<Preset>& presets) {
+Foreign from_preset(const std::string& name, const std::string& origin, const std::vector<Preset>& presets) {
   std::vector<std::string> names;
   for (const Preset& preset : presets) {
     names.push_back(preset.name);
     if (preset.name != name) continue;
-    std::vector<Setting> settings;
-    for (const auto& [key, text] : preset.values) settings.push_back({key, text, "preset " + name});
-    return settings;
+    Foreign read;
+    for (const auto& [key, text] : preset.values) read.settings.push_back({key, text, "preset " + name});
+    return read;
   }
-  const std::string near = nearest(name, names);
-  usage_error(fmt::format("unknown preset \"{}\"", name), fmt::format("preset = {} ({})", name, origin),
-              (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + "the presets are " + join(names, ", "));
+  const std::string near = nearest(name, names), what = fmt::format("unknown preset \"{}\"", name),
+                    found = fmt::format("preset = {} ({})", name, origin),
+                    fix = (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + "the presets are " +
+                          join(names, ", ");
+  return {{}, {}, {{what, found, fix, fmt::format("{}: {}", what, fix)}}};
 }
 
 }  // namespace
@@ -161,7 +163,7 @@ std::vector<Setting> from_environment(Options& options, const std::vector<std::s
 }
 
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign) {
-  if (setting.key == "preset") return {from_preset(setting.text, setting.origin, presets), {}};
+  if (setting.key == "preset") return from_preset(setting.text, setting.origin, presets);
   for (const ForeignConfig& other : foreign)
     if (setting.key == other.option && !setting.text.empty()) return other.read(setting.text);
   return {};
@@ -184,19 +186,20 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
   }
   std::vector<Setting> rising;
   const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
+  const auto add_behind = [&](const Setting* setting) {
+    if (!setting || excluded.contains(setting->key)) return;
+    Foreign read = behind(*setting, presets, foreign);
+    std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
+    add(read.settings);
+    for (std::string& line : read.notes) options.note(std::move(line));
+    for (WrongSetting& wrong : read.mistakes) options.refuse(std::move(wrong));
+  };
   const auto add_foreign = [&](bool below_preset) {
     for (const ForeignConfig& other : foreign)
-      if (const Setting* file = last_of(settings, other.option);
-          file && other.below_preset == below_preset && !excluded.contains(other.option)) {
-        Foreign read = behind(*file, presets, foreign);
-        std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
-        add(read.settings);
-        for (std::string& line : read.notes) options.note(std::move(line));
-        for (WrongSetting& wrong : read.mistakes) options.refuse(std::move(wrong));
-      }
+      if (other.below_preset == below_preset) add_behind(last_of(settings, other.option));
   };
   add_foreign(true);
-  if (const Setting* preset = last_of(settings, "preset")) add(behind(*preset, presets, foreign).settings);
+  add_behind(last_of(settings, "preset"));
   add_foreign(false);
   add(settings);
   for (const Setting& setting : rising) options.take(setting);

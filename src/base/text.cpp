@@ -126,8 +126,9 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const std::string rest = unit.substr(1);
   const bool known = power <= 4 && (rest.empty() || (power > 0 && (rest == "B" || rest == "IB")));
   value *= std::pow(rest == "B" ? 1000.0 : 1024.0, static_cast<double>(known ? power : 0));
-  if (!known || value != std::floor(value) || value >= 0x1p62) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  const double whole = std::round(value);  // 4.1 times 1e9 is 4099999999.9999995
+  if (!known || std::abs(value - whole) > 1e-15 * whole || whole >= 0x1p62) return std::nullopt;
+  return static_cast<std::int64_t>(whole);
 }
 
 std::optional<double> parse_seconds(std::string_view text) {

@@ -247,6 +247,9 @@ TEST_CASE("several mistakes are reported at once, each in a line of its own") {
                                    "  unknown flag --nonsense", "  rate = fast (command line): rate takes a number",
                                    "  dtype = f16 (command line): did you mean bf16? dtype takes one of f32, bf16",
                                    "  chorale test --help lists all options"});
+  CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // one mistake, not a list of one
+  const std::string two = refused({"--preset", "tyni", "--nonsense"});
+  CHECK((contains(two, "2 settings") && contains(two, "unknown preset") && contains(two, "flag --nonsense")));
   // That a setting has no effect may follow from another mistake, so it is not told yet.
   CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
 }

@@ -17,6 +17,7 @@ TEST_CASE("bytes and seconds are printed and parsed with units") {
   CHECK(human_bytes(std::int64_t{5} << 40) == "5.0 TiB");
   CHECK((parse_bytes("0") == 0 && parse_bytes("8") == 8 && parse_bytes("64K") == 65536 && parse_bytes("1.5k") == 1536));
   CHECK((parse_bytes("80GB") == 80'000'000'000 && parse_bytes("1.5kB") == 1500 && parse_bytes("64KiB") == 65536));
+  CHECK((parse_bytes("4.1GB") == 4'100'000'000 && parse_bytes("64.4GB") == 64'400'000'000));  // not exact in binary
   CHECK((parse_bytes("1M") == 1 << 20 && parse_bytes("2 GiB") == std::int64_t{2} << 30 && parse_bytes("16B") == 16));
   for (const char* wrong : {"", "K", "-1", "1X", "1KX", "0.3", "1.2.3", "1e3", "9999999T"}) {
     INFO(wrong);

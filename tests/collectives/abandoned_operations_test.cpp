@@ -86,7 +86,8 @@ struct Half final : Transport {
 
 }  // namespace
 
-TEST_CASE("a rank closes its group when peers no longer write its memory, and returns when they no longer read it") {
+TEST_CASE("a rank closes its group when peers no longer write its memory, and returns when they no longer read it",
+          "[mapped]") {
   Said said;
   Peers peers(said);
   VirtualClock clock;
@@ -99,7 +100,7 @@ TEST_CASE("a rank closes its group when peers no longer write its memory, and re
   CHECK(said.back() == "freed");
 }
 
-TEST_CASE("memory that peers may still read at the time limit is never freed") {
+TEST_CASE("memory that peers may still read at the time limit is never freed", "[mapped]") {
   Said said;
   Peers peers(said);
   VirtualClock clock;
@@ -116,7 +117,7 @@ TEST_CASE("memory that peers may still read at the time limit is never freed") {
   CHECK(said.back() != "freed");
 }
 
-TEST_CASE("a rank whose memory may still be written at the time limit ends itself") {
+TEST_CASE("a rank whose memory may still be written at the time limit ends itself", "[mapped]") {
   Said said;
   Peers peers(said);
   VirtualClock clock;
@@ -134,7 +135,7 @@ TEST_CASE("a rank whose memory may still be written at the time limit ends itsel
   CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::runtime));
 }
 
-TEST_CASE("when a call fails, the other calls in flight are abandoned before the rank closes") {
+TEST_CASE("when a call fails, the other calls in flight are abandoned before the rank closes", "[mapped]") {
   Said said;
   VirtualClock clock;
   float x[] = {1, 1}, y[] = {1, 1};

@@ -89,7 +89,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed and every board is freed") {
+TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed and every board is freed", "[mapped]") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);
@@ -104,12 +104,12 @@ TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed an
   }
 }
 
-TEST_CASE("a board that would be too large to outlive its owner is refused") {
+TEST_CASE("a board that would be too large to outlive its owner is refused", "[mapped]") {
   Boards boards(std::make_unique<PlainReach>());
   CHECK_THROWS_AS(boards.put_up(100'000), Error);
 }
 
-TEST_CASE("when a rank leaves a pair that the other has not created yet, every board is freed") {
+TEST_CASE("when a rank leaves a pair that the other has not created yet, every board is freed", "[mapped]") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);

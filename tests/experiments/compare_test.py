@@ -257,7 +257,7 @@ class Compare(unittest.TestCase):
         result = self.compare(suite, "--budget", "0.001s")
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
-        self.assertRegex(result.stderr, r"(?m)^warning: the first repetition will take about .* s, the budget is 1 ms; it "
+        self.assertRegex(result.stderr, r"(?m)^warning: the first repetition will take about .+, the budget is 1 ms; it "
                                         r"completes all the same, because every run runs at least once$")
         self.assertIn("1 of 3 repetitions were run: another would have exceeded the budget of 1 ms; to run the others: "
                       f"mpirun -n 2 {chorale} compare --resume {whole} --budget 0\n", result.stdout)
@@ -497,12 +497,17 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
     def test_mistakes_about_another_program_are_said_before_anything_runs(self):
         result = self.compare(self.suite('measure.pattern = "speed"\n[[runs]]\ncommand = "nowhere/my.py x"\n\n'
                                          '[[runs]]\ncommand = "A=1 python3 my.py"\n\n[[runs]]\ncommand = "sh -c x"\n'
-                                         'folder = "nowhere"\n\n[[runs]]\ncommand = ["sh", 3]\n'))
+                                         'folder = "nowhere"\n\n[[runs]]\ncommand = ["sh", 3]\n\n[[runs]]\n'
+                                         'command = "sh -c y"\nenvironment = ["OMP_NUM_THREADS"]\n'))
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("the suite has 5 mistakes", ":1: pattern is no regular expression for a number: it has 0 groups",
+        for says in ("the suite has 6 mistakes", ":1: pattern is no regular expression for a number: it has 0 groups",
                      ":2: no program nowhere/my.py is found from the folder ", ":5: no program A=1 is found in PATH",
-                     'no such folder: folder = "nowhere"', ":13: command must be a list of strings"):
+                     'no such folder: folder = "nowhere"', ":13: command must be a list of strings",
+                     'environment takes NAME=value, not "OMP_NUM_THREADS"'):
             self.assertIn(says, result.stderr)
+        wrong = self.compare(self.suite('metric = 3\nfill-memory = 8\n[[runs]]\ncommand = "sh -c x"\n'))
+        for says in ("the suite has 2 mistakes", ':1: metric must be "', ':2: fill-memory must be a size in quotes'):
+            self.assertIn(says, wrong.stderr)
 
     def test_the_example_of_another_program_in_the_docs_works(self):
         with open("docs/experiments.md") as docs:

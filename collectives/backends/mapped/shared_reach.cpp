@@ -34,10 +34,10 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
   const std::vector<std::int64_t> all = mpi::all_gather(host.world(), std::min(each, memory_bytes()));
   const std::int64_t least = *std::ranges::min_element(all);
   if (least < fewest)
-    throw Error(
-        Exit::runtime, "there are too few addresses for shared memory",
-        fmt::format("a rank of {} may map {} for each; {} are needed", host.size(), human_bytes(least), human_bytes(fewest)),
-        "raise the limit of the address space (ulimit -v), or use the backend mpi");
+    throw Error(Exit::runtime, "there are too few addresses for shared memory",
+                fmt::format("each of the {} ranks of this host could get only {} of shared memory; at least {} are needed",
+                            host.size(), human_bytes(least), human_bytes(fewest)),
+                "raise the limit of the address space (ulimit -v), or use the backend mpi");
   return least;
 }
 

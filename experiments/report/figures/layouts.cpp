@@ -65,6 +65,7 @@ Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
   std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].judged.empty()) continue;  // such as another program, which has no held-out loss
     verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
     if (rows[i].judged.size() >= fewest_blocks) enough.push_back(i), judged.push_back(rows[i].judged);
   }
@@ -77,11 +78,12 @@ Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
   else
     verdict.first = enough.front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].judged.empty()) continue;
     const bool is_other = i != verdict.first, is_unknown = std::isnan(p[i]) && !rows[i].simulated;
     const bool is_alike = is_other && p[i] >= significant;
     verdict.alike += is_alike, verdict.tested += is_other && !std::isnan(p[i]);
     if (is_unknown) verdict.unknown.push_back(rows[i].label);
-    if (!rows[i].judged.empty()) rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
+    rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
   }
   if (verdict.tested > 0)
     verdict.test =
@@ -143,7 +145,7 @@ std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
   const auto worst = std::ranges::find_if(rows.rbegin(), rows.rend(), [](const Row& row) { return !row.judged.empty(); });
   if (worst == rows.rend()) return "No run has a held-out loss.";
   const std::string lowest = quantity(best.of_judged.median, Unit::plain, 4);
-  if (rows.size() == 1) return fmt::format("{} has a held-out loss of {}.", best.label, lowest);
+  if (&*worst == &best) return fmt::format("{} has a held-out loss of {}.", best.label, lowest);
   const std::string ahead = fmt::format("{} has the lowest held-out loss, {}; the highest is {}, that of {}", best.label,
                                         lowest, quantity(worst->of_judged.median, Unit::plain, 4), worst->label);
   if (verdict.none_has_enough)
@@ -220,16 +222,17 @@ TextTable table_of(const std::vector<Row>& rows, bool speed_decides, const std::
 }
 
 BarChart chart_of(const std::vector<Row>& rows, bool speed_decides, const std::string& spread) {
+  const double best = rows.front().of_judged.median;
   BarChart chart = speed_decides
                        ? BarChart{.title = "Tokens per second",
                                   .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
                                   .axis = {.name = "tokens/s, median of the runs"},
                                   .parts = {"tokens/s"}}
                        : BarChart{.title = "Held-out loss above the lowest",
-                                  .description = "One bar per layout, the lowest loss first.",
-                                  .axis = {.name = "nats per token above the lowest, median of the seeds"},
+                                  .description = "One bar for each other layout, the lowest loss first.",
+                                  .axis = {.name = fmt::format("nats per token above {} ({}), median of the seeds",
+                                                               quantity(best, Unit::plain, 4), rows.front().label)},
                                   .parts = {"loss"}};
-  const double best = rows.front().of_judged.median;
   for (const Row& row : rows) {
     const Summary& judged = row.of_judged;
     if (speed_decides)

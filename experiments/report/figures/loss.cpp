@@ -35,7 +35,7 @@ std::vector<Point> difference(const Curve& curve, const Curve& reference) {
   return points;
 }
 
-// The greatest difference of a curve from the reference at any step. Of repetitions, the furthest counts.
+// The greatest difference of a curve from the reference at any step. Among repetitions, the largest difference counts.
 struct Greatest {
   double value = absent, step = 0;
   std::string run;

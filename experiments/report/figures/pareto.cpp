@@ -25,10 +25,13 @@ Line border_of(const std::vector<RunDot>& all, const std::vector<std::size_t>& f
 }
 
 std::string words_for(const std::vector<RunDot>& all, const std::vector<std::size_t>& front, const std::string& quality) {
+  const auto seen = std::ranges::count_if(all, known);
   if (front.size() > most_named)
-    return fmt::format("{} of {} runs are on the Pareto front of {} and memory.", front.size(), all.size(), quality);
+    return fmt::format("{} of {} runs are on the Pareto front of {} and memory.", front.size(), seen, quality);
   std::vector<std::string> names;
   for (const std::size_t i : front) names.push_back(all[i].label);
+  if (names.size() == 1 && seen < std::ssize(all))
+    return fmt::format("Among the runs whose memory is known, {} is the best in {} and memory.", names[0], quality);
   if (names.size() == 1) return fmt::format("{} also needs the least memory.", names[0]);
   const std::string last = names.back();
   names.pop_back();

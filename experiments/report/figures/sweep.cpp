@@ -42,7 +42,8 @@ std::string without(std::string label, const std::string& words) {
 
 std::optional<Figure> sweep(const RecordSet& records) {
   if (records.metric != by_loss) return {};
-  const auto kinds = records.labelled("train");
+  auto kinds = records.labelled("train");
+  std::erase_if(kinds, [](const auto& runs) { return runs.front()->command == another_program; });
   const std::string setting = swept(records, kinds);
   if (setting.empty()) return {};
   Figure figure{.numbers = TextTable({"run", setting, "seeds", "held-out loss", "lowest", "highest"})};

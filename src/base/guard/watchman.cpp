@@ -116,8 +116,8 @@ void Watchman::look() {
   if (lost_at_ < 0) judge_silence();
 }
 
-// A rank ends after its step, but a launcher may kill it before that: nobody could say anything then. So this is said while
-// the ranks are still there. Only the guard of rank 0 says it.
+// A rank ends only after its step, and its launcher may kill it before. So the guard speaks while the ranks still live, and
+// only that of rank 0.
 void Watchman::answer_request(double now) {
   if (has_answered_ || !ranks_.asked_to_end() || !ranks_.holds(0)) return;
   if (asked_at_ < 0) asked_at_ = now;

@@ -15,6 +15,10 @@ TEST_CASE("the number beside tokens/s is found in a program's output") {
                                                    {"Tokens/s 1.5e3", 1500},
                                                    {"10 %\r20 %\r99 tokens/s\n", 99},
                                                    {"tokens/sec: 7.", 7},
+                                                   {"step 10, tokens/s: 5210", 5210},
+                                                   {"step 20 tokens/s=803", 803},
+                                                   {"ranks=4, tokens/s = 803 in 2 s", 803},
+                                                   {"5,210 tokens/sec", 5210},
                                                    {"max_tokens/s off\n5 tokens/s/GPU\n6 tokens/s", 6}}) {
     INFO(output);
     const Measured found = number_in(output, "");
@@ -33,6 +37,7 @@ TEST_CASE("a program's output without one positive number is refused with a reas
   CHECK_THAT(trouble("1 tokens/s\n2 tokens/s"), says("2 times tokens/s beside a number, the last 2: print one result"));
   CHECK(trouble("tokens/s: nan") == "nan is no positive number of tokens/s");
   CHECK(trouble("tokens/s: -3") == "-3 is no positive number of tokens/s");
+  CHECK_THAT(trouble("step 20 tokens/s 803"), says("\"step 20 tokens/s 803\" has a number on both sides of tokens/s"));
   CHECK(trouble("0 tokens/s") == "0 is no positive number of tokens/s");
   CHECK_FALSE(trouble(std::string(100'000, '7') + " tokens/s").empty());  // a long line does not exhaust the stack
   CHECK(number_in("x", "y=(\\d+)").trouble == "no line has a match of y=(\\d+)");
@@ -61,6 +66,10 @@ TEST_CASE("varied settings fill the command of another program, and each has a p
   REQUIRE(mistakes.size() == 2);
   CHECK_THAT(mistakes[0].text, says("the command has {rate}, but the run sets no rate"));
   CHECK_THAT(mistakes[1].text, says("lr has no effect: the command has no {lr}"));
+  mistakes.clear();
+  run_of("[[runs]]\ncommand = 'a b'\n[[runs]]\ncommand = 'a b'\nenvironment = ['X=1']\n", mistakes);
+  REQUIRE(mistakes.size() == 1);
+  CHECK_THAT(mistakes[0].text, says("two runs are called \"a b\": name them apart with label = …"));
 }
 
 }  // namespace

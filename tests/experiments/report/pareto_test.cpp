@@ -22,7 +22,10 @@ TEST_CASE("a trade-off needs two runs with both numbers") {
   const auto tradeoff = tradeoff_of({{"a", 2, 5}, {"b", 1, 3}, {"c", 2, 4}}, speed);
   REQUIRE(tradeoff);
   CHECK(tradeoff->finding == "On the Pareto front of speed and memory: b and a.");
-  std::vector<RunDot> many;
+  CHECK(tradeoff_of({{"a", 1, 5}, {"b", 2, 3}}, speed)->finding == "a also needs the least memory.");
+  CHECK(tradeoff_of({{"a", 1, 5}, {"b", 2, 3}, {"c", absent, 7}}, speed)->finding ==
+        "Among the runs whose memory is known, a is the best in speed and memory.");
+  std::vector<RunDot> many{{"run", absent, 99}};
   for (int i = 1; i <= 9; ++i) many.push_back({"run", double(i), double(i)});
   CHECK(tradeoff_of(many, speed)->finding == "9 of 9 runs are on the Pareto front of speed and memory.");
 }
