@@ -191,6 +191,8 @@ class Planner(InFolder):
         text = self.run_it(*words, "--explain", "z3")
         self.assertRegex(text, r"\ndp64\.z3, micro-batch \d+, recompute \w+: [\d.]+ s/step, [\d.]+ times the time of\n")
         self.assertRegex(text, r"\na rank needs [\d.]+ GiB of 74\.5 GiB, \d\d %")
+        fastest = re.search(r" times the time of\n([^,]+), ", text)[1]
+        self.assertIn(" is the fastest way itself: ", self.run_it(*words, "--explain", fastest))
         first, second, more = re.search(r"(?m)^the step +([\d.]+) +([\d.]+) +([+-][\d.]+)$", text).groups()
         self.assertAlmostEqual(float(second) - float(first), float(more), delta=0.02)
         parts = [float(row) for row in re.findall(r"(?m)^(?!the step).+ [\d.e-]+ +[\d.e-]+ +([+-][\d.e-]+)$", text)]
