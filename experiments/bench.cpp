@@ -135,7 +135,8 @@ class BenchCommand final : public Command {
     show(rows);
     if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
     say_record(found.files);
-    if (found.done < found.all) say_stopped(fmt::format("{} of {} launches were done", found.done, found.all));
+    if (found.done < found.all)
+      say_stopped(fmt::format("{} of {} launches were done", found.done, found.all), !found.files.empty());
     return tell_wrong(wrong_in(rows)) ? static_cast<int>(Exit::check)
                                       : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
   }
@@ -151,8 +152,9 @@ class BenchCommand final : public Command {
     std::fflush(stream);
   }
 
-  static void say_stopped(const std::string& numbers) {
-    chorale::say_stopped(numbers, "the complete ones are printed and recorded: start it again for all");
+  static void say_stopped(const std::string& numbers, bool recorded) {
+    chorale::say_stopped(
+        numbers, (recorded ? "the complete ones are printed and recorded: " : "") + std::string("start it again for all"));
   }
 
   // A note that is wider than the terminal goes on in a line of its own.
@@ -215,7 +217,8 @@ class BenchCommand final : public Command {
     std::fflush(stdout);
     if (outcome.stopped && !in_suite)
       say_stopped(fmt::format("{} of {} rows were measured{}", rows.size(), outcome.rows,
-                              rows.empty() ? ", so nothing was kept" : ""));
+                              rows.empty() ? ", so nothing was kept" : ""),
+                  keeps && !rows.empty());
     // A suite learns from the record that its run was stopped.
     return is_wrong ? Exit::check : outcome.stopped && !in_suite ? Exit::runtime : Exit::ok;
   }

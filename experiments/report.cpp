@@ -148,14 +148,13 @@ class Report final : public Command {
   std::vector<std::string> with_rows(const std::string& record) const {
     std::vector<std::string> files{record};
     std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
-    return files;
+    return report::with_rows_beside(files);
   }
 
   // Gives each suite the rows of the CSV files beside it. Refuses rows that no printed table takes.
   void take_rows() {
     for (report::RecordFile& record : records_)
-      if (const auto files = report::with_rows_beside(with_rows(record.name));
-          files.size() > 1 && report::holds_summary(record.reader))
+      if (const auto files = with_rows(record.name); files.size() > 1 && report::holds_summary(record.reader))
         for (report::Run& run : report::read_records(files).runs)
           if (!run.source) record.rows.push_back(std::move(run));
     const auto csv = std::ranges::find_if(files_, report::is_csv);

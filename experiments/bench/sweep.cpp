@@ -65,15 +65,18 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep, const S
   const bool speaks = team.rank() == 0;
   if (speaks)
     for (const std::string& line : grid.skipped) say_skipped(line);
-  Progress progress("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));
+  const bool has_guard = speaks || world.backend() != "threads";  // threads share their process's
+  std::optional<Progress> progress;
+  if (speaks)
+    progress.emplace("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));
   Bench bench(team, world, sweep.how);
   if (speaks) outcome.series.resize(grid.cases.size());
   std::int64_t turn = 0;
   for (const std::size_t c : turns_of(grid.cases, sweep.order, sweep.together)) {
     const Case& row = grid.cases[c];
     const std::string words = fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes()));
-    session.runtime->now(fmt::format("row {} of {}: {}", turn + 1, outcome.rows, words));
-    if (speaks) progress.update(turn, words);
+    if (has_guard) session.runtime->now(fmt::format("row {} of {}: {}", turn + 1, outcome.rows, words));
+    if (progress) progress->update(turn, words);
     Series series = bench.measure(row);
     if (bench.stopped()) {
       outcome.stopped = true;

@@ -110,8 +110,8 @@ void add_plain(Document& out, const Found& a, const Found& b, const SearchReques
 void add_explained(Document& out, const Found& a, const Found& b, const SearchRequest& request, const Wording& as) {
   if (as.plain()) return add_plain(out, a, b, request, as);  // a row for each way
   if (a.name() == b.name())
-    return out.words(fmt::format("\n{} is the fastest way itself: {:.4g} s/step\n{}", b.name(), b.step.seconds,
-                                 memory_of(b, request)));
+    return out.words(
+        fmt::format("\n{} is the fastest way itself: {:.4g} s/step\n{}", b.name(), b.step.seconds, memory_of(b, request)));
   const Shares first = mean_shares(a.step), second = mean_shares(b.step);
   TextTable table({"mean seconds of a rank", to_string(a.layout), to_string(b.layout), "difference"});
   const auto row = [&](const std::string& name, double x, double y) {

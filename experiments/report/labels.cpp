@@ -47,7 +47,8 @@ std::string layout_of(const Run& run) {
 // "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
 void tell_shapes_apart(std::vector<Run>& runs) {
   std::map<std::string, std::vector<Run*>> by_label;
-  for (Run& run : runs) by_label[run.label].push_back(&run);
+  for (Run& run : runs)
+    if (run.command != another_program) by_label[run.label].push_back(&run);
   for (const auto& [label, same] : by_label)
     for (const std::string& key : said_by_shape) {
       const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
