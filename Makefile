@@ -71,7 +71,7 @@ maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter t
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(roomy) $(sanitize) $(found_flags) $(CXXFLAGS)
 # With -O3 in CXXFLAGS, sources without compute loops are compiled with -O1 (`cold`). The build takes a tenth less time, and runs are no slower.
-build_s  := 200# seconds of one processor for a build from scratch; `make run` prints the estimate
+build_s  := 400# seconds of one processor for a build from scratch; `make run` prints the estimate
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # -fmad=false: as above, only the source decides where to use fma. Without FMT_USE_CONSTEXPR, fmt omits constexpr under nvcc.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
