@@ -102,10 +102,6 @@ class Report final : public Command {
       return;  // these read the records as runs
     for (const std::string& file : files_)
       if (!report::is_csv(file)) records_.push_back({file, Reader(file)});
-    if (records_.empty())
-      usage_error(
-          "a CSV file alone is no comparison", join(files_, " "),
-          fmt::format("name the record that its rows stand beside: {} report runs/latest/run.h5 {}", program(), files_[0]));
     for (const report::RecordFile& record : records_)
       if (!group_.empty()) report::require_group(record, group_);
   }

@@ -1,6 +1,6 @@
-// What `tune` writes for one question, such as all_reduce of 4 KiB on 2 ranks: the fastest algorithm, unless its lead over
-// the usual one may be noise. The usual one is what `auto` takes without a tuning table. So a table from a busy machine
-// changes nothing that it cannot justify.
+// Chooses the algorithm that `tune` writes for one question, such as all_reduce of 4 KiB on 2 ranks. It is the fastest one,
+// unless its lead over the usual one may be noise. The usual one is what `auto` takes without a tuning table. So a busy
+// machine changes no choice by chance.
 //
 //   direct (usual)   ├────┤                  ring (usual)            ├────┤
 //   one_shot       ├───┤       direct        direct       ├───┤               direct

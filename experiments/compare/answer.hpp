@@ -1,4 +1,4 @@
-// What a comparison prints at its end: the table of its runs, how it can go on, and where its record and its page are.
+// Ends a comparison: prints the table of its runs, the command that goes on with it, and the paths of its record and page.
 #pragma once
 #include <string>
 

@@ -15,7 +15,7 @@ namespace chorale::compare {
 
 // `started`: the ranks of the launch. `seed`: of the random order.
 std::vector<Turn> in_rounds(const Suite& suite, int started, std::int64_t seed);
-// What a round is, in words: "repetition", "seed", or "round" if there are several of both.
+// The user's word for a round: "repetition", "seed", or "round" if there are several of both.
 std::string name_of_round(const Suite& suite);
 
 }  // namespace chorale::compare

@@ -1,5 +1,5 @@
-// What a search considers: divisions of the ranks among tp (within a host), pp, cp, dp and ep, with sp, ZeRO stages, hybrid
-// shards, chunks and schedules; each with several micro-batches and recomputations.
+// The ways to train that a search considers. A way divides the ranks among tp (within a host), pp, cp, dp and ep. It also has
+// a ZeRO stage, hybrid shards, chunks, a schedule, a micro-batch and a recomputation, with or without sp.
 #pragma once
 #include <vector>
 

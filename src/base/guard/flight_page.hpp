@@ -52,8 +52,7 @@ struct FlightPage {
   char saved[512] = {};     // the newest checkpoint; "" before there is one
   std::uint64_t beats = 0;  // counts everything that this rank gets done: calls, layers, pieces of files
   std::uint64_t moved = 0;  // steps of schedules, done by a rank that waits
-  std::uint64_t idles =
-      0;  // counts the polls of all its waits: those for other ranks, also during set-up, and those for files
+  std::uint64_t idles = 0;  // polls of all its waits, for other ranks and for files, during set-up too
   std::uint32_t waits = 0;    // 1: the rank waits for other ranks in a call of a communicator
   std::uint64_t awaited = 0;  // the ticket of the call that it waits for; 0: that call has not begun
   double patience = 60;       // seconds without any progress after which such a wait ends
