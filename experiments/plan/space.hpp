@@ -1,5 +1,5 @@
-// The ways to train that a search considers. A way divides the ranks among tp (within a host), pp, cp, dp and ep. It also has
-// a ZeRO stage, hybrid shards, chunks, a schedule, a micro-batch and a recomputation, with or without sp.
+// The ways to train that a search considers. A way divides the ranks among tp (within a host), pp, cp, dp and ep. It also
+// has a ZeRO stage, hybrid shards, chunks, a schedule, a micro-batch and a recomputation, with or without sp.
 #pragma once
 #include <vector>
 
