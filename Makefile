@@ -98,7 +98,7 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 # Sources with compute loops are compiled separately. So is a source that git reports as changed: an edit then costs one small compilation,
 # which also finds a missing include (CONTRIBUTING.md).
 changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
-alone     = src/math/% experiments/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(if $(filter $(fuzz_folder),$B),tests/fuzz/%) $(changed)
+alone     = src/math/% experiments/commands/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(if $(filter $(fuzz_folder),$B),tests/fuzz/%) $(changed)
 
 # ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
 below     = $(sort $(if $(wildcard $(2)),$(shell find $(wildcard $(2)) -name '*.$(1)')))# without a folder, find would search all
@@ -187,7 +187,7 @@ do-examples: $(examples)
 
 ## run         compare strategies on NP ranks (4): speed and memory, as a table, a record and a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
-	@MPIRUN='$(MPIRUN)' experiments/miniature '$(BUDGET)' $B/chorale $(launch) -n $(NP) $B/chorale compare $(strategies)
+	@MPIRUN='$(MPIRUN)' experiments/tools/miniature '$(BUDGET)' $B/chorale $(launch) -n $(NP) $B/chorale compare $(strategies)
 strategies := experiments/suites/strategies$(if $(filter 8,$(NP)),8).toml
 say-run:
 	@printf '%s\n' 'make run: which way to share a model among $(NP) ranks trains fastest?' \

@@ -3,7 +3,7 @@
 //
 //   mpi::run_ranks(body)                starts MPI, runs `body`, finalizes MPI; an error on one rank ends all ranks
 //   open_world("auto", runtime, clock)  a Communicator of all ranks, on a backend
-//   world.all_reduce(slice)             and the other collectives, blocking or started: collectives/communicator.hpp
+//   world.all_reduce(slice)             and the other collectives, blocking or started: collectives/call/communicator.hpp
 //   world.allocator().allocate(…)       a Buffer in memory that peers read directly; a Slice names elements of any memory
 //   cuda_memory(plugin, 0)              the memory of a GPU, for world.use_device(…)
 //
@@ -18,10 +18,10 @@
 // another by other means, such as MPI_Barrier. Otherwise a rank may wait in MPI_Barrier while a slower rank still needs the
 // rest of a message from the waiting rank.
 #pragma once
-#include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"
 #include "collectives/analysis/drawing.hpp"
-#include "collectives/communicator.hpp"
+#include "collectives/call/communicator.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/mpi.hpp"

@@ -6,14 +6,15 @@
 //   block of experts 1          90  31  12 123        27       tokens × k
 //
 // While the step runs, a rank counts its own tokens in its own blocks. Then Training adds up the ranks in the sum that also
-// has the loss (parallel/batch_totals.hpp), so every rank knows all blocks. Tensor ranks route the same tokens, so only one
-// of them counts. The sums are integers: they are the same on every layout.
+// has the loss (parallel/step/batch_totals.hpp), so every rank knows all blocks. Tensor ranks route the same tokens, so only
+// one of them counts. The sums are integers: they are the same on every layout.
 //
 // Each tensor rank routes by itself. If two of them chose different experts for a token, the sum of its outputs would be
 // wrong, without any error. They choose alike, because they have the same bits of x and of the router's weights: our
-// algorithms give all ranks of a sum the same bits (tests/collectives/values_test.cpp). But a library's may not, and fast
-// sums over dp may round differently if the replicas of each tensor rank use another algorithm. So one more word is added
-// up: tensor rank 0 of T gives (T − 1) · checksum of its counts, the others −checksum. The sum is 0 if all counted alike.
+// algorithms give all ranks of a sum the same bits (tests/collectives/call/values_test.cpp). But a library's may not, and
+// fast sums over dp may round differently if the replicas of each tensor rank use another algorithm. So one more word is
+// added up: tensor rank 0 of T gives (T − 1) · checksum of its counts, the others −checksum. The sum is 0 if all counted
+// alike.
 // Checksums have 24 bits, so that sums in f64 are exact.
 //
 // Only the first forward pass of a training step counts. Context::choices is null in evaluations, in generation and when a

@@ -29,7 +29,7 @@ struct ChoiceCounts;    // layers/choice_counts.hpp
 class RouterBalance;    // layers/router_balance.hpp
 class AttentionScheme;  // layers/attention_scheme.hpp
 struct AttentionWork;   // layers/attention_work.hpp
-class TokenCut;         // parallel/context/cut.hpp
+class TokenCut;         // parallel/layout/cut.hpp
 
 struct Context {
   Queue queue;

@@ -1,5 +1,5 @@
 // Communication between the ranks that divide the experts of a layer. The layer of experts calls these functions without
-// knowing what they do. These defaults are for a rank that has all experts; parallel/experts.cpp overrides them.
+// knowing what they do. These defaults are for a rank that has all experts; parallel/experts/experts.cpp overrides them.
 //
 //   home                                         here: the rank of the experts
 //   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
@@ -24,7 +24,7 @@ namespace chorale {
 
 struct Context;
 struct Routing;    // src/math/routing.hpp
-struct WayByHost;  // parallel/experts_by_host.hpp
+struct WayByHost;  // parallel/experts/experts_by_host.hpp
 
 // How many rows each expert has from each leaf. The rows are sorted by (expert, leaf), and within a leaf by token.
 struct ExpertRows {

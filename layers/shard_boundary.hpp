@@ -1,5 +1,5 @@
 // Communication between the ranks that share a layer. A layer calls these functions at its boundaries without knowing
-// what they do. These defaults are for a single rank and do not communicate; parallel/tensor.cpp overrides them.
+// what they do. These defaults are for a single rank and do not communicate; parallel/step/tensor.cpp overrides them.
 //
 //   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream    (backward: the reverse)
 //

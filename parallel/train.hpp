@@ -9,6 +9,6 @@
 #include "collectives/chorale.hpp"
 #include "layers/gpt.hpp"
 #include "layers/optimizer.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/data/sampler.hpp"
 #include "src/data/synthetic.hpp"

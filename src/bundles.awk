@@ -1,6 +1,6 @@
 # Sorts sources into bundles; each bundle is compiled as one source. Prints a line `bundle:file` for each file.
 #
-#   awk -v most=70000 -f src/bundles.awk collectives/route.cpp … tests/refused.hpp …       collectives-1:collectives/route.cpp …
+#   awk -v most=70000 -f src/bundles.awk layers/norm.cpp … tests/refused.hpp …       layers-1:layers/norm.cpp …
 #
 # The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
@@ -14,7 +14,7 @@ function kind_of(file) {
   kind = substr(file, 1, RLENGTH) opened[file]
   if (parses[file]) return (kind ~ /^(experiments|tests)/ ? kind : "library") "_parsers"
   # Each of these has a namespace named after a function.
-  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends|analysis/) kind = "algorithms"
+  if (file ~ /^collectives\/(all_|barrier|broadcast|gather|reduce|scatter|forecast|schedule\/algorithms)/) kind = "algorithms"
   sub("/", "_", kind)
   return kind
 }

@@ -23,14 +23,14 @@ class Bundles(unittest.TestCase):
                              "parallel/c.cpp": "x" * 99 + "\n",
                              "src/base/d.cpp": "\n", "src/data/e.cpp": "\n", "collectives/analysis/cost.cpp": "\n",
                              "collectives/backends/shm.cpp": "\n",
-                             "collectives/reduce/chain.cpp": "\n", "collectives/algorithms.cpp": "\n"})
+                             "collectives/reduce/chain.cpp": "\n", "collectives/schedule/algorithms.cpp": "\n"})
         self.assertEqual(found, {"parallel/a.cpp": "parallel-1", "parallel/pipeline/b.cpp": "parallel-2",
                                  "parallel/c.cpp": "parallel-1",
                                  "src/base/d.cpp": "src_base-1", "src/data/e.cpp": "src_data-1",
                                  "collectives/analysis/cost.cpp": "collectives-1",
                                  "collectives/backends/shm.cpp": "collectives-1",
                                  "collectives/reduce/chain.cpp": "algorithms-1",
-                                 "collectives/algorithms.cpp": "algorithms-1"})
+                                 "collectives/schedule/algorithms.cpp": "algorithms-1"})
 
     def test_the_parsers_of_json_and_toml_have_bundles_of_their_own(self):
         found = self.sorted({"src/base/a.cpp": "#include <nlohmann/json.hpp>\n",

@@ -22,7 +22,27 @@ import sys
 from links import broken
 from one_definition import doubles
 
-# Each folder, and the folders and files it may include besides itself. Longest prefix first.
+# Each folder, and the folders and files it may include besides itself. Within collectives/ and parallel/, each room may
+# include those before it: a file that needs a later one is in the wrong room. docs/architecture.md shows the same order.
+rooms = {
+    "collectives": [["schedule"], ["analysis", "transport"], ["backends/mapped", "backends/message"], ["backends/near"],
+                    ["backends"], ["forecast"], ["choice"], ["call"]],
+    "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["forecast"],
+                 ["planner", "state", "generation"]],
+}
+algorithms = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "gather", "reduce", "reduce_scatter",
+              "scatter"]
+
+
+def below(hall, lower):
+    """The rooms of a hall, each with those before it in the table."""
+    found, before = {}, list(lower)
+    for level in rooms[hall]:
+        found |= {f"{hall}/{room}": list(before) for room in level}
+        before += [f"{hall}/{room}" for room in level]
+    return found
+
+
 may_include = {
     "src/base": [],
     "src/memory": ["src/base"],
@@ -30,10 +50,11 @@ may_include = {
     "src/record": ["src/base", "src/memory"],
     "src/data": ["src/base", "src/memory"],
     "src/tier": ["src/base", "src/memory"],
-    "collectives/analysis": ["src", "collectives/algorithms.hpp", "collectives/lanes.hpp", "collectives/price.hpp",
-                             "collectives/problem.hpp", "collectives/schedule.hpp"],
+    **{f"collectives/{name}": ["src", "collectives/schedule"] for name in algorithms},
+    **below("collectives", ["src"]),
     "collectives": ["src"],
     "layers": ["src"],
+    **below("parallel", ["src", "collectives", "layers"]),
     "parallel": ["src", "collectives", "layers"],
     "experiments": ["src", "collectives", "layers", "parallel"],
     "examples": [],
@@ -66,7 +87,7 @@ def unknown_at_the_root(files):
 
 
 def home_of(file):
-    return next((folder for folder in may_include if file.startswith(folder + "/")), None)
+    return max((folder for folder in may_include if file.startswith(folder + "/")), key=len, default=None)
 
 
 def order(file, lines):

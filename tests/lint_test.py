@@ -18,14 +18,14 @@ class Lint(unittest.TestCase):
             return "\n".join(c for c in lint.complaints(root) if "clang-format" not in c)
 
     def test_layers_may_not_know_collectives(self):
-        found = self.complaints(layers__linear_cpp='#include "collectives/communicator.hpp"\n')
-        self.assertIn("layers/linear.cpp:1: layers may not include collectives/communicator.hpp", found)
+        found = self.complaints(layers__linear_cpp='#include "collectives/call/communicator.hpp"\n')
+        self.assertIn("layers/linear.cpp:1: layers may not include collectives/call/communicator.hpp", found)
 
     def test_no_folder_looks_upwards(self):
         for home, target in [("src__base__a_cpp", "src/memory/buffer.hpp"), ("src__record__a_cpp", "experiments/x.hpp"),
                              ("collectives__a_cpp", "layers/x.hpp"), ("parallel__a_cpp", "experiments/x.hpp"),
                              ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp"),
-                             ("collectives__analysis__a_cpp", "collectives/communicator.hpp"),
+                             ("collectives__analysis__a_cpp", "collectives/call/communicator.hpp"),
                              ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbour.hpp")]:
             self.assertNotEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
 
@@ -33,9 +33,25 @@ class Lint(unittest.TestCase):
         for home, target in [("src__memory__a_cpp", "src/base/error.hpp"), ("parallel__a_cpp", "collectives/x.hpp"),
                              ("parallel__a_cpp", "layers/x.hpp"), ("experiments__a_cpp", "parallel/x.hpp"),
                              ("tests__a_cpp", "layers/x.hpp"), ("layers__a_cpp", "src/math/x.hpp"),
-                             ("collectives__analysis__a_cpp", "collectives/schedule.hpp"),
+                             ("collectives__analysis__a_cpp", "collectives/schedule/schedule.hpp"),
                              ("collectives__a_cpp", "collectives/analysis/cost.hpp")]:
             self.assertEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
+
+    def test_rooms_of_a_hall_include_one_way(self):
+        for hall, levels in lint.rooms.items():
+            level_of = {room: number for number, level in enumerate(levels) for room in level}
+            files = {f"{hall}__{home.replace('/', '__')}__to_{target.replace('/', '_')}_cpp":
+                     f'#include "{hall}/{target}/x.hpp"\n' for home in level_of for target in level_of}
+            found = self.complaints(**files)
+            for home, level in level_of.items():
+                for target in level_of:
+                    allowed = level_of[target] < level or target == home or target.startswith(home + "/")
+                    self.assertEqual(f"{hall}/{home} may not include {hall}/{target}/" not in found, allowed, (home, target))
+
+    def test_an_algorithm_knows_only_schedules(self):
+        self.assertEqual(self.complaints(collectives__all_reduce__a_cpp='#include "collectives/schedule/x.hpp"\n'), "")
+        self.assertIn("may not include",
+                      self.complaints(collectives__all_reduce__a_cpp='#include "collectives/call/x.hpp"\n'))
 
     def test_long_files_and_functions(self):
         self.assertIn("401 lines", self.complaints(src__base__a_cpp="int x;\n" * 401))

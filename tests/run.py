@@ -162,14 +162,15 @@ class Runner:
 
 def groups_on_hosts(tests, environment, launch):
     """The cases tagged [hosts], with the ranks on several emulated hosts, if the machine can emulate any."""
-    tried = subprocess.run(["experiments/hosts", "with", "1", "none", "mpirun", "--version"], capture_output=True, text=True)
+    tried = subprocess.run(["experiments/tools/hosts", "with", "1", "none", "mpirun", "--version"], capture_output=True,
+                           text=True)
     if tried.returncode or "Open MPI" not in tried.stdout:
         print("several hosts: left out; " + (tried.stderr.strip() or "they need Open MPI's mpirun"), flush=True)
         return
     thorough = [(4, 2), (4, 1), (2, 1)] if os.environ.get("TEST_ALL") else []
     for hosts, each in [*thorough, (2, 2)]:  # two ranks on each of two hosts: near and far peers
         where = ",".join(f"n{host}:{each}" for host in range(hosts))
-        launcher = ["experiments/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
+        launcher = ["experiments/tools/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
         name = f"{hosts} hosts, {each} rank{'s' * (each > 1)} each"
         yield Group(name, [tests, "[hosts]"], environment, launcher, hosts * each)
 

@@ -3,7 +3,7 @@
 //   TEST_CASE("…")             one process, no launcher
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
 //   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
-//   TEST_CASE("…", "[spmd][hosts]")   the same, and also with the ranks on several emulated hosts (experiments/hosts)
+//   TEST_CASE("…", "[spmd][hosts]")   the same, and also with the ranks on several emulated hosts (experiments/tools/hosts)
 //
 // In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so that
 // all ranks stop at the same line and none waits forever. A failing rank shows its own message. A rank that hangs is ended

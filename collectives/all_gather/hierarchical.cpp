@@ -2,8 +2,8 @@
 // reduce-scatter. The owners of a lane on all hosts exchange their blocks; then the ranks of each host gather all lanes. So
 // each host receives the blocks of the other hosts once, the least that any algorithm can receive: (n−1)/n of the vector if
 // the blocks of all n hosts are equally long.
-#include "collectives/hierarchy.hpp"
-#include "collectives/phases.hpp"
+#include "collectives/schedule/hierarchy.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_gather {
 

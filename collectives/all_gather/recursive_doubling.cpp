@@ -1,6 +1,6 @@
 // Recursive doubling all-gather: in round k, pairs of ranks at distance 2^k exchange all blocks that they have. Takes log₂ p
 // rounds for p ranks, where p must be a power of two. Each rank sends (p−1)/p of the vector.
-#include "collectives/recursive_halving.hpp"
+#include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::all_gather {
 

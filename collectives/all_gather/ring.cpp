@@ -1,6 +1,6 @@
 // Ring all-gather: blocks travel once around the ring, and each rank keeps a copy of every block.
 // Takes p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

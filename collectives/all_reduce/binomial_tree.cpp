@@ -1,6 +1,6 @@
 // Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast. Takes 2⌈log₂ p⌉ rounds for p ranks, each with
 // whole vectors. Simple, and good for small vectors.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

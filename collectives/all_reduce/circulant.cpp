@@ -1,6 +1,6 @@
 // Circulant all-reduce (Träff 2023): the circulant reduce-scatter, then its reverse. Takes 2⌈log₂ p⌉ rounds; each rank sends
 // 2(p−1)/p of the vector. This holds for every number of ranks p, because no ranks are folded into pairs.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_reduce {
 

@@ -2,7 +2,7 @@
 // again (trees.hpp). An inner node of one tree is a leaf of the other. Each half goes ⌊log₂ p⌋ levels up and as many down.
 // At each level, an inner node exchanges up to two messages with its children. No rank sends more than two vectors. Cut into
 // chunks (chunking.hpp), the algorithm keeps every link busy for any number of ranks p.
-#include "collectives/trees.hpp"
+#include "collectives/schedule/trees.hpp"
 
 namespace chorale::all_reduce {
 

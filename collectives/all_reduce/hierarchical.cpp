@@ -1,7 +1,7 @@
 // Hierarchical all-reduce, for links that are fast within a host and slow between hosts. The ranks of a host sum the vector
 // together, each its own lanes; the owners of a lane on n hosts then all-reduce it by a circulant exchange; and each host
 // gathers the lanes. So (n−1)/n of the vector leaves every host twice, which is the least that any algorithm can send.
-#include "collectives/hierarchy.hpp"
+#include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::all_reduce {
 

@@ -1,7 +1,7 @@
 // Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling (recursive_halving.hpp). Takes 2⌈log₂ p⌉
 // rounds for p ranks; each rank sends 2(p−1)/p of the vector. If p is not a power of two, some ranks are folded into pairs.
 // The two ranks of a pair also send each other a whole vector.
-#include "collectives/recursive_halving.hpp"
+#include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::all_reduce {
 

@@ -6,7 +6,7 @@
 //   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
 #include <bit>
 
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_reduce {
 

@@ -4,7 +4,7 @@
 // on blocks whose sizes they do not know.
 //
 //   p = 4, the path of rank 0's blocks    i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {
 

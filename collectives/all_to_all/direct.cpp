@@ -1,6 +1,6 @@
 // Direct all-to-all: each of the p ranks sends to all others at once. Each rank sends to the next rank first, so no rank is
 // the first target of two ranks. Takes one round, with p−1 messages per rank.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {
 

@@ -6,8 +6,8 @@
 //
 //   hosts 0 0 1 1    rank 0 collects the blocks of ranks 0 and 1 for rank 2, and sends them
 //                    rank 1 collects the blocks of ranks 0 and 1 for rank 3, and sends them
-#include "collectives/lanes.hpp"
-#include "collectives/phases.hpp"
+#include "collectives/schedule/lanes.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {
 namespace {

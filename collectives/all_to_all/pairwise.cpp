@@ -1,7 +1,7 @@
 // Pairwise all-to-all: in round k, each of the p ranks sends to the rank k ahead and receives from the rank k behind. Takes
 // p−1 rounds. A rank begins a round when its previous one is over, so it never receives from two ranks at once. Good for
 // large blocks.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 namespace chorale {
 

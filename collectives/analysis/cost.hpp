@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/analysis/price.hpp"
 #include "collectives/analysis/rounds.hpp"
-#include "collectives/price.hpp"
 
 namespace chorale {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/analysis/drawing.hpp"
-#include "collectives/lanes.hpp"
+#include "collectives/schedule/lanes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

@@ -5,7 +5,7 @@
 
 #include "collectives/analysis/drawing.hpp"
 #include "collectives/analysis/symbolic_run.hpp"
-#include "collectives/lanes.hpp"
+#include "collectives/schedule/lanes.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 

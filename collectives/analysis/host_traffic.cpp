@@ -1,6 +1,6 @@
 #include "collectives/analysis/host_traffic.hpp"
 
-#include "collectives/lanes.hpp"
+#include "collectives/schedule/lanes.hpp"
 
 namespace chorale {
 

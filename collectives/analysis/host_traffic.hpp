@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 namespace chorale {
 

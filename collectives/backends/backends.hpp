@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/backends/transport.hpp"
-#include "collectives/price.hpp"
+#include "collectives/analysis/price.hpp"
+#include "collectives/transport/transport.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/topology.hpp"
 

@@ -3,7 +3,7 @@
 // ranks compare them before each call (mpi_native_calls.hpp).
 //
 // 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
-// operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
+// operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/choice/selection.hpp).
 #pragma once
 #include <vector>
 

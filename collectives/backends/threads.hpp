@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale {
 

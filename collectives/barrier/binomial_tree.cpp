@@ -1,5 +1,5 @@
 // Tree barrier: a binomial-tree all-reduce of one token. Takes 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in total.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::barrier {
 

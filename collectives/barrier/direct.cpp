@@ -1,6 +1,6 @@
 // Direct barrier: each of the p ranks signals all others. Takes one round and p(p−1) messages. On mapped memory these
 // messages are cheap, because each rank only reads the flags of p−1 ranks.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::barrier {
 

@@ -1,7 +1,7 @@
 // Dissemination barrier (Hensgen, Finkel and Manber 1988): in round k, each rank tells the rank 2^k ahead which ranks have
 // arrived, as far as it knows. Takes ⌈log₂ p⌉ rounds for any number of ranks p. Some arrivals are reported twice, which does
 // no harm.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::barrier {
 

@@ -2,7 +2,7 @@
 // ⌈log₂ p⌉ rounds for p ranks. The root sends ⌈log₂ p⌉ whole vectors; half of the ranks send none.
 //
 //   p = 6    0→4     0→2     0→1, 2→3, 4→5
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

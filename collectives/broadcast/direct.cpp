@@ -1,7 +1,7 @@
 // Direct broadcast: the root sends the whole vector to each of the p − 1 other ranks, in one round. On mapped memory all
 // ranks copy at the same time. The root writes one of the p blocks to each receiver, and the receiver reads the other
 // blocks. So every rank copies (p−1)/p of the vector.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::broadcast {
 

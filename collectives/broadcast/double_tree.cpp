@@ -2,7 +2,7 @@
 // other ranks (trees.hpp). A rank that passes on one half is a leaf in the tree of the other half. Takes about 2⌊log₂ p⌋
 // rounds for p ranks. No rank sends more than one vector. Cut into chunks (chunking.hpp), the algorithm keeps all links
 // busy.
-#include "collectives/trees.hpp"
+#include "collectives/schedule/trees.hpp"
 
 namespace chorale::broadcast {
 

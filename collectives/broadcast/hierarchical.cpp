@@ -6,7 +6,7 @@
 //                                rank 0 sends lane 0, and rank 1 lane 1: the first half to host 1, the second to host 2
 //                                ranks 2 and 4 exchange the halves of lane 0, ranks 3 and 5 those of lane 1
 //                                each host gathers both lanes
-#include "collectives/hierarchy.hpp"
+#include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::broadcast {
 

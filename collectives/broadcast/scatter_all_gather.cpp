@@ -1,7 +1,7 @@
 // Scatter and all-gather broadcast (van de Geijn 1994): the root scatters the blocks of the vector down a binomial tree,
 // then a ring all-gather distributes them. No rank sends more than about two vectors; in a binomial broadcast to p ranks,
 // the root sends log₂ p vectors. Good for long vectors.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::broadcast {
 

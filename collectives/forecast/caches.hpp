@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 namespace chorale::forecast {
 

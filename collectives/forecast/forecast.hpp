@@ -13,7 +13,7 @@
 
 #include "collectives/forecast/prices.hpp"
 #include "collectives/forecast/work.hpp"
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "src/memory/dtype.hpp"
 
 namespace chorale::forecast {

@@ -1,6 +1,6 @@
 // Direct gather: all ranks send to the root, which receives in any order. On mapped memory each rank writes its own block
 // into the root's output. Takes one round; with p ranks, p−1 messages into one rank.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::gather {
 

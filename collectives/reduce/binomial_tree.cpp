@@ -2,7 +2,7 @@
 // sum to the rank with this bit cleared. Takes ⌈log₂ p⌉ rounds; each rank but the root sends one whole vector.
 //
 //   p = 6    round 0: 1→0, 3→2, 5→4     round 1: 2→0     round 2: 4→0
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

@@ -1,7 +1,7 @@
 // Chain reduce: the chain broadcast in reverse. Beginning with the rank farthest from the root, each of the p ranks adds its
 // own vector of n elements and sends the sum to the rank before it. Takes p−1 rounds of n elements; cut into k chunks
 // (chunking.hpp), p−2+k rounds of n/k elements.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {
 

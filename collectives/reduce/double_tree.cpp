@@ -1,6 +1,6 @@
 // Double tree reduce: the double tree broadcast in reverse. Each of two trees over the ranks other than the root sums half
 // of the vector (trees.hpp). The root adds its own vector to the results of both.
-#include "collectives/trees.hpp"
+#include "collectives/schedule/trees.hpp"
 
 namespace chorale::reduce {
 

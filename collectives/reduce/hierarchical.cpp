@@ -2,7 +2,7 @@
 // broadcast. The ranks of each host sum the vector together. The hosts other than the root's exchange their sums, and each
 // sends a different part of the total to the root's host. So the vector leaves each of these hosts once and enters the
 // root's host once, the least that any algorithm can send.
-#include "collectives/hierarchy.hpp"
+#include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce {
 

@@ -1,7 +1,7 @@
 // Reduce-scatter and gather: a circulant reduce-scatter sums one block on each rank, then a binomial tree collects the
 // blocks at the root. No rank receives more than about two vectors; in a binomial reduce over p ranks, the root receives
 // log₂ p vectors. Good for long vectors.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {
 

@@ -4,7 +4,7 @@
 // sends (p−1)/p of the vector.
 //
 //   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, the own block, is complete
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Direct reduce-scatter: each of the p ranks receives its own block from all others at once and sums it in rank order. Takes
 // one round; each rank sends (p−1)/p of the vector, in p−1 messages.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

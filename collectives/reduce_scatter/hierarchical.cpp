@@ -2,7 +2,7 @@
 // vector together, each its own lanes of every host's blocks; the owners of a lane on all hosts then exchange their sums. So
 // each host sends the blocks of the other hosts once, the least that any algorithm can send: (n−1)/n of the vector if the
 // blocks of all n hosts are equally long.
-#include "collectives/hierarchy.hpp"
+#include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce_scatter {
 

@@ -6,7 +6,7 @@
 //   p = 3        rank 0 sends     rank 1 sends     rank 2 sends      the sums, where r0 is rank 0's contribution
 //   round 1      block 1 to 1     block 2 to 2     block 0 to 0      block 0 = (r0 + r2) + r1
 //   round 2      block 2 to 2     block 0 to 0     block 1 to 1      block 1 = (r0 + r1) + r2
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce_scatter {
 

@@ -2,7 +2,7 @@
 // add them. If the number of ranks p is a power of two, this takes log₂ p rounds, and each rank sends (p−1)/p of the vector.
 // Otherwise the first ranks form pairs, and there are two more rounds. At the start, the even rank of a pair sends its whole
 // vector to the odd rank. At the end, the odd rank returns the even rank's block.
-#include "collectives/recursive_halving.hpp"
+#include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::reduce_scatter {
 

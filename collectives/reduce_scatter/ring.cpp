@@ -4,7 +4,7 @@
 //   p = 3        rank 0         rank 1         rank 2
 //   round 1      sends block 2  sends block 0  sends block 1      to the next rank
 //   round 2      sends block 1  sends block 2  sends block 0      then each rank has the complete sum of its own block
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

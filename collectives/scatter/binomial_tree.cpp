@@ -1,6 +1,6 @@
 // Binomial scatter: the tree of the binomial gather in reverse. Each rank sends to its children, the most distant child
 // first. A message has all blocks of that child's subtree. Takes ⌈log₂ p⌉ rounds for p ranks.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale {
 

@@ -1,5 +1,5 @@
 // Direct scatter: the root sends each rank its block. Takes one round; with p ranks, p−1 messages out of one rank.
-#include "collectives/phases.hpp"
+#include "collectives/schedule/phases.hpp"
 
 namespace chorale::scatter {
 

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <set>
 
-#include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/near/post.hpp"
-#include "collectives/chunking.hpp"
 #include "collectives/forecast/fit.hpp"
+#include "collectives/schedule/algorithms.hpp"
+#include "collectives/schedule/chunking.hpp"
 #include "experiments/bench/beat.hpp"
 #include "experiments/bench/compute_rates.hpp"
 #include "experiments/bench/forecast_errors.hpp"
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"

@@ -8,9 +8,9 @@
 #include <functional>
 #include <map>
 
-#include "collectives/algorithms.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "experiments/bench/values.hpp"
-#include "experiments/random_order.hpp"
+#include "experiments/common/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/flag_synonyms.hpp"
 #include "src/base/text.hpp"

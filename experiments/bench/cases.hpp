@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/problem.hpp"
+#include "collectives/schedule/problem.hpp"
 #include "src/math/reduction.hpp"
 
 namespace chorale::bench {

@@ -11,7 +11,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/communicator.hpp"
+#include "collectives/call/communicator.hpp"
 #include "experiments/bench/buffers.hpp"
 #include "experiments/bench/cases.hpp"
 

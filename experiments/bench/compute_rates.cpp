@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "experiments/bench/made_up_tokens.hpp"
-#include "parallel/plan.hpp"
-#include "parallel/training.hpp"
+#include "parallel/plan/plan.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/mpi.hpp"
 #include "src/memory/pool.hpp"
 

@@ -6,8 +6,8 @@
 //
 // Takes some seconds per element type.
 #pragma once
-#include "experiments/command.hpp"
-#include "parallel/forecast/script.hpp"
+#include "experiments/common/command.hpp"
+#include "parallel/mesh/script.hpp"
 #include "src/base/machine_file.hpp"
 
 namespace chorale::bench {

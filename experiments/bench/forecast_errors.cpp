@@ -7,7 +7,7 @@
 #include <map>
 
 #include "experiments/bench/beat.hpp"
-#include "experiments/simulated.hpp"
+#include "experiments/common/simulated.hpp"
 
 namespace chorale::bench {
 namespace {

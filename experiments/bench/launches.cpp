@@ -9,13 +9,13 @@
 #include <random>
 #include <utility>
 
-#include "experiments/advice.hpp"
 #include "experiments/bench/results.hpp"
-#include "experiments/random_order.hpp"
+#include "experiments/common/advice.hpp"
+#include "experiments/common/random_order.hpp"
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/comparison.hpp"
 #include "experiments/report/disturbed.hpp"
 #include "experiments/report/suite_summary.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/launcher.hpp"

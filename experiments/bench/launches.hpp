@@ -1,5 +1,5 @@
 // A benchmark launched several times. Only launches are independent measurements: the calls of one launch share memory
-// pages, cores and the load of other programs (experiments/statistics.hpp).
+// pages, cores and the load of other programs (experiments/common/statistics.hpp).
 //
 //   chorale bench all_reduce --ranks-per-launch 2 --launches 6 --out new.h5
 //
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "src/base/signals.hpp"
 
 namespace chorale::bench {

@@ -1,6 +1,6 @@
 // Tokens for models that are trained only to be timed.
 #pragma once
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale::bench {
 

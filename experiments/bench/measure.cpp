@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "experiments/bench/ceiling.hpp"
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale::bench {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/communicator.hpp"
+#include "collectives/call/communicator.hpp"
 #include "experiments/bench/buffers.hpp"
 #include "experiments/bench/cases.hpp"
 #include "experiments/bench/team.hpp"

@@ -6,10 +6,10 @@
 #include <set>
 #include <vector>
 
-#include "collectives/selection.hpp"
-#include "experiments/advice.hpp"
+#include "collectives/choice/selection.hpp"
 #include "experiments/bench/forecast_errors.hpp"
 #include "experiments/bench/tables.hpp"
+#include "experiments/common/advice.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::bench {

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "collectives/backends/backends.hpp"
-#include "experiments/machine_named.hpp"
-#include "experiments/simulated.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/simulated.hpp"
 #include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 

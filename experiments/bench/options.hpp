@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/selection.hpp"
+#include "collectives/choice/selection.hpp"
 #include "experiments/bench/sweep.hpp"
-#include "experiments/hosts_option.hpp"
+#include "experiments/common/hosts_option.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::bench {

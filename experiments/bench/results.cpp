@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "experiments/bench/values.hpp"
-#include "experiments/simulated.hpp"
-#include "experiments/statistics.hpp"
+#include "experiments/common/simulated.hpp"
+#include "experiments/common/statistics.hpp"
 
 namespace chorale::bench {
 namespace {

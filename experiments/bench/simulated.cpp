@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/decision.hpp"
+#include "collectives/choice/decision.hpp"
 #include "collectives/forecast/forecast.hpp"
-#include "experiments/machine_named.hpp"
-#include "experiments/simulated.hpp"
-#include "parallel/forecast/prices.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/simulated.hpp"
+#include "parallel/mesh/call_price.hpp"
 #include "parallel/planner/call_time.hpp"
 #include "parallel/planner/stage_cost.hpp"
 #include "parallel/planner/step.hpp"

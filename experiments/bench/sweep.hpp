@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/bench/measure.hpp"
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "src/base/error.hpp"
 #include "src/base/machine_load.hpp"
 

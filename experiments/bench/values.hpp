@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "collectives/problem.hpp"
+#include "collectives/schedule/problem.hpp"
 #include "src/math/reduction.hpp"
 #include "src/memory/buffer.hpp"
 

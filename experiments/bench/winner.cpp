@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 
 namespace chorale::bench {
 

@@ -8,8 +8,8 @@
 #pragma once
 #include <vector>
 
-#include "collectives/selection.hpp"
-#include "collectives/tuning.hpp"
+#include "collectives/choice/selection.hpp"
+#include "collectives/choice/tuning.hpp"
 #include "experiments/bench/measure.hpp"
 
 namespace chorale::bench {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "experiments/compare/rounds.hpp"
 #include "experiments/report/disturbed.hpp"
 #include "experiments/report/page.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
+#include "experiments/common/run_record.hpp"
 #include "experiments/compare/summary.hpp"
-#include "experiments/run_record.hpp"
 
 namespace chorale::compare {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/record/reader.hpp"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
+#include "experiments/common/simulated.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/plan/candidates.hpp"
-#include "experiments/simulated.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"

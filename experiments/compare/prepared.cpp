@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "experiments/compare/outside.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"

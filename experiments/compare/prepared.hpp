@@ -1,6 +1,6 @@
 // Turns a run of a suite into a command with all its settings, and checks it before any run starts.
 #pragma once
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "experiments/compare/suite.hpp"
 
 namespace chorale::compare {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "experiments/random_order.hpp"
+#include "experiments/common/random_order.hpp"
 
 namespace chorale::compare {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "experiments/common/simulated.hpp"
 #include "experiments/compare/outside.hpp"
 #include "experiments/report/labels.hpp"
-#include "experiments/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Times data-parallel training of the preset nano on emulated hosts (experiments/hosts), one rank on each, beside PyTorch's
-DistributedDataParallel over gloo (torch_gpt.py). At each rate of the links the programs take turns, so that other load on
-the machine affects all of them.
+"""Times data-parallel training of the preset nano on emulated hosts (experiments/tools/hosts), one rank on each, beside
+PyTorch's DistributedDataParallel over gloo (torch_gpt.py). At each rate of the links the programs take turns, so that other
+load on the machine affects all of them.
 
   experiments/peers/cluster.py [--hosts 4] [--rates 100mbit,1gbit,10gbit,none] [--turns 3] [--steps 6] [--layouts z0,z1,z3]
 

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/selection.hpp"
-#include "experiments/machine_named.hpp"
-#include "experiments/simulated.hpp"
+#include "collectives/choice/selection.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/simulated.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale::plan {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/plan/hosts.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::plan {
 

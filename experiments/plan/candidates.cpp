@@ -4,10 +4,10 @@
 #include <cmath>
 #include <tuple>
 
-#include "parallel/assemble.hpp"
 #include "parallel/forecast/step.hpp"
 #include "parallel/pipeline/schedule.hpp"
 #include "parallel/planner/step.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::plan {

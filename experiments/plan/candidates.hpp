@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::plan {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "layers/shape.hpp"
-#include "parallel/layout.hpp"
+#include "parallel/layout/layout.hpp"
 
 namespace chorale::plan {
 

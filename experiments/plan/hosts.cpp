@@ -7,7 +7,7 @@
 #include "collectives/backends/backends.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/context/context.hpp"
-#include "parallel/placement.hpp"
+#include "parallel/mesh/placement.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::plan {

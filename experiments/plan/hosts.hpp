@@ -8,7 +8,7 @@
 
 #include "experiments/plan/document.hpp"
 #include "experiments/plan/wording.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale::plan {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "experiments/plan/wording.hpp"
-#include "parallel/layout_rules.hpp"
+#include "parallel/layout/layout_rules.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {

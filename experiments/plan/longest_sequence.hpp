@@ -12,7 +12,7 @@
 #pragma once
 #include <string>
 
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::plan {
 

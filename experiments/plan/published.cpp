@@ -6,12 +6,12 @@
 #include <cmath>
 #include <set>
 
-#include "experiments/machine_named.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/shared_files.hpp"
 #include "experiments/plan/document.hpp"
 #include "experiments/plan/published_errors.hpp"
 #include "experiments/plan/published_table.hpp"
 #include "experiments/plan/wording.hpp"
-#include "experiments/shared_files.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 
 namespace chorale::plan {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "parallel/assemble.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::plan {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/system.hpp"
 
 namespace chorale::plan {

@@ -8,7 +8,7 @@
 #include "experiments/plan/explained.hpp"
 #include "experiments/plan/space.hpp"
 #include "experiments/plan/ways_table.hpp"
-#include "parallel/assemble.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "parallel/planner/step.hpp"
 

@@ -2,7 +2,7 @@
 // slow tier. For people, equal rows of neighboring stages are one: "1-14".
 #pragma once
 #include "experiments/plan/wording.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {

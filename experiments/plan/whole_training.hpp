@@ -7,7 +7,7 @@
 #pragma once
 #include <string>
 
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::plan {
 

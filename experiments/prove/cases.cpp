@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "collectives/algorithms.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "experiments/prove/variations.hpp"
-#include "parallel/assemble.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/train/dataset.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale::prove {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "layers/gpt.hpp"
-#include "parallel/mesh.hpp"
+#include "parallel/mesh/mesh.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::prove {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/layout.hpp"
+#include "parallel/layout/layout.hpp"
 
 namespace chorale::prove {
 

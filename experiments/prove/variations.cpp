@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <set>
 
-#include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
-#include "parallel/order.hpp"
+#include "collectives/schedule/algorithms.hpp"
+#include "parallel/plan/order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/math/forced_routing.hpp"
@@ -110,7 +110,7 @@ std::vector<Variation> of_places() {
 }
 
 // The optimizer updates at another time, with all that the layout lets it have in a slow tier. Nothing is clipped, because
-// clipped steps neither overlap nor speculate: tests/parallel/updates_test.cpp has steps whose updates are taken back.
+// clipped steps neither overlap nor speculate: tests/parallel/step/updates_test.cpp has steps whose updates are taken back.
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})

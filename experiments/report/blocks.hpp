@@ -1,5 +1,5 @@
-// Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/statistics.hpp): one number
-// per block or per launch. This number is a median over runs: each run counts with the median of its steps or calls.
+// Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/common/statistics.hpp): one
+// number per block or per launch. This number is a median over runs: each run counts with the median of its steps or calls.
 //
 //   block    one repetition of a suite. The runs took turns, so a run is paired with the other runs of its repetition.
 //   launch   one start of the program, with all its repetitions. Two records are compared launch by launch.
@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/record_set.hpp"
-#include "experiments/statistics.hpp"
 
 namespace chorale::report {
 

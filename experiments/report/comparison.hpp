@@ -1,16 +1,16 @@
 // Compares two records, or two sets of records: every metric that both have, and whether it differs by more than chance.
 // A comparison finds changes of the code that made something slower.
 //
-// A launch (one start of the program) gives one sample: the median of its steps or calls (experiments/statistics.hpp says
-// why). `bench --against` alternates the launches of two programs in one session; launches with the same number are then
-// compared in pairs. A suite runs in one launch, so a record of a suite is one sample, too few for a comparison.
+// A launch (one start of the program) gives one sample: the median of its steps or calls (experiments/common/statistics.hpp
+// says why). `bench --against` alternates the launches of two programs in one session; launches with the same number are
+// then compared in pairs. A suite runs in one launch, so a record of a suite is one sample, too few for a comparison.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/record_set.hpp"
 #include "experiments/report/scale.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::report {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "experiments/report/disturbed.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"

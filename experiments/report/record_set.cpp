@@ -8,11 +8,11 @@
 #include <set>
 #include <span>
 
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/labels.hpp"
 #include "experiments/report/training.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"

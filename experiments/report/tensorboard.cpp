@@ -16,7 +16,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/blocks.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {

@@ -91,7 +91,7 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
   const int ranks = mesh.world().size();
   const Error error(
       Exit::check, what, fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks),
-      "report this bug: the plan runs the same code on phantom tensors (parallel/plan.hpp), so both must agree");
+      "report this bug: the plan runs the same code on phantom tensors (parallel/plan/plan.hpp), so both must agree");
   fmt::print(stderr, "{}", describe(error, 0, ranks));
   keep_reason(run, error);
 }

@@ -11,8 +11,8 @@
 // These run on phantom tensors (with a shape but no memory). Then the ranks exchange their plans. At the end they exchange
 // their counts.
 #pragma once
-#include "experiments/run_record.hpp"
-#include "parallel/plan.hpp"
+#include "experiments/common/run_record.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::train {
 

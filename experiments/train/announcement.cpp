@@ -4,7 +4,7 @@
 
 #include "experiments/train/shape_options.hpp"
 #include "layers/gpt.hpp"
-#include "parallel/stage.hpp"
+#include "parallel/step/stage.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {

@@ -1,7 +1,7 @@
 // Logs and records what is known about a training run before its first step: its model, its batch, and how much memory
 // its activations need.
 #pragma once
-#include "experiments/run_record.hpp"
+#include "experiments/common/run_record.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/team.hpp"
 

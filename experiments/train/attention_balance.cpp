@@ -1,6 +1,6 @@
 #include "experiments/train/attention_balance.hpp"
 
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 
 namespace chorale::train {
 

@@ -3,8 +3,8 @@
 //
 //   imbalance = the most of any rank along cp / the mean         1: even;  2 − 1/c: causal attention, c contiguous parts
 #pragma once
-#include "experiments/run_record.hpp"
-#include "parallel/training.hpp"
+#include "experiments/common/run_record.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale::train {
 

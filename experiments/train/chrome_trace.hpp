@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/trace.hpp"
+#include "parallel/mesh/trace.hpp"
 
 namespace chorale::train {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/data/sampler.hpp"
 #include "src/data/tokens.hpp"
 

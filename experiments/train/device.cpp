@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "experiments/advice.hpp"
+#include "experiments/common/advice.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::train {

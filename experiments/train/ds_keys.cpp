@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "experiments/train/ds_config.hpp"
-#include "parallel/axes.hpp"
+#include "parallel/layout/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {

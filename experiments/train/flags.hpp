@@ -6,7 +6,7 @@
 
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/shape_options.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {

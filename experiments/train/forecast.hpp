@@ -1,7 +1,7 @@
 // Predicts the time of a step before the run begins (parallel/forecast/step.hpp), and records it in /forecast, so that it
 // can be compared with the measured time.
 #pragma once
-#include "experiments/run_record.hpp"
+#include "experiments/common/run_record.hpp"
 #include "parallel/forecast/step.hpp"
 
 namespace chorale::train {

@@ -5,8 +5,8 @@
 //   simulated   the schedule if every pass took the mean time of its kind and messages took none; if `measured` differs,
 //               the cause is outside the schedule
 #pragma once
-#include "experiments/run_record.hpp"
-#include "parallel/training.hpp"
+#include "experiments/common/run_record.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale::train {
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
-#include "experiments/advice.hpp"
-#include "experiments/simulated.hpp"
+#include "collectives/schedule/algorithms.hpp"
+#include "experiments/common/advice.hpp"
+#include "experiments/common/simulated.hpp"
 #include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/mesh.hpp"
-#include "parallel/training.hpp"
+#include "parallel/mesh/mesh.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/launch.hpp"
 #include "src/base/options.hpp"
 

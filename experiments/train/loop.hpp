@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/run_record.hpp"
+#include "experiments/common/run_record.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/nan_policy.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "parallel/axes.hpp"
+#include "parallel/layout/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {

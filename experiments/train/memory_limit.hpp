@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <string>
 
-#include "experiments/run_record.hpp"
-#include "parallel/first_nan.hpp"
-#include "parallel/training.hpp"
+#include "experiments/common/run_record.hpp"
+#include "parallel/step/first_nan.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"

@@ -1,5 +1,5 @@
-// `--place`: which shards of the model, and which activations, live in a file instead of memory (parallel/offload.hpp).
-// `--update`: when shards are updated (parallel/updates.hpp).
+// `--place`: which shards of the model, and which activations, live in a file instead of memory (parallel/step/offload.hpp).
+// `--update`: when shards are updated (parallel/step/updates.hpp).
 //
 //   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
 //   --place parameters=file,optimizer=file,gradients=file --offload-folder /scratch
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run_record.hpp"
+#include "experiments/common/run_record.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/machine_file.hpp"
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "experiments/run_record.hpp"
-#include "parallel/training.hpp"
+#include "experiments/common/run_record.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale::train {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "parallel/assemble.hpp"
 #include "parallel/state/resume.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/text.hpp"
 #include "src/record/run_folder.hpp"
 

@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "experiments/run_record.hpp"
+#include "experiments/common/run_record.hpp"
 #include "parallel/state/background_save.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {

@@ -7,17 +7,17 @@
 #include <functional>
 #include <numeric>
 
-#include "experiments/machine_named.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/run_record.hpp"
+#include "experiments/common/simulated.hpp"
 #include "experiments/plan/time_on_system.hpp"
-#include "experiments/run_record.hpp"
-#include "experiments/simulated.hpp"
 #include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
-#include "parallel/assemble.hpp"
 #include "parallel/forecast/prefetch.hpp"
 #include "parallel/forecast/step.hpp"
 #include "parallel/planner/step.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 

@@ -5,10 +5,10 @@
 //   machine of accelerators       the planner's executor (parallel/planner/step.hpp)
 //   calibrated machine file       the forecast of a step (parallel/forecast/step.hpp), up to 63 ranks
 #pragma once
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/base/machine_file.hpp"
 
 namespace chorale::train {

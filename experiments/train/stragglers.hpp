@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "experiments/train/records.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale::train {
 

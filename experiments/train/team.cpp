@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include "parallel/context/context.hpp"
-#include "parallel/order.hpp"
-#include "parallel/placement.hpp"
+#include "parallel/mesh/placement.hpp"
+#include "parallel/plan/order.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale::train {

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "collectives/backends/backends.hpp"
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "experiments/train/device.hpp"
 #include "experiments/train/layout_flags.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "src/memory/pool.hpp"
 
 namespace chorale::train {

@@ -8,7 +8,7 @@
 #pragma once
 #include <vector>
 
-#include "parallel/axis.hpp"
+#include "parallel/mesh/axis.hpp"
 
 namespace chorale {
 

@@ -15,7 +15,7 @@
 #pragma once
 #include <span>
 
-#include "parallel/context/cut.hpp"
+#include "parallel/layout/cut.hpp"
 
 namespace chorale {
 

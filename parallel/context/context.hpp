@@ -17,20 +17,12 @@
 
 #include "layers/attention_scheme.hpp"
 #include "parallel/context/axis_parts.hpp"
-#include "parallel/context/cut.hpp"
-#include "parallel/layout_rules.hpp"
-#include "parallel/mesh.hpp"
+#include "parallel/layout/context_scheme.hpp"
+#include "parallel/layout/cut.hpp"
+#include "parallel/layout/layout_rules.hpp"
+#include "parallel/mesh/mesh.hpp"
 
 namespace chorale {
-
-struct ContextScheme {
-  const char* name;
-  std::unique_ptr<AttentionScheme> (*make)(const AxisParts& parts, const TokenCut& cut);
-  bool exact;               // gives the bits of one rank, so exact numerics can use it
-  bool has_levels = false;  // takes inner_parts(); the others take the whole axis as one part
-};
-const std::vector<ContextScheme>& context_schemes();
-const ContextScheme& context_scheme_named(const std::string& name);
 
 // Why ranks on these hosts cannot use the scheme. `hosts`: of each rank of the layout; empty: one host has all.
 MaybeMisfit misfit_on_hosts(const ContextOptions& options, const ModelShape& shape, const Layout& layout,

@@ -4,8 +4,8 @@
 //   by sequence   sample by sample, in the order of the tokens: as attention takes them
 #pragma once
 #include "layers/context.hpp"
-#include "parallel/axis.hpp"
-#include "parallel/context/cut.hpp"
+#include "parallel/layout/cut.hpp"
+#include "parallel/mesh/axis.hpp"
 
 namespace chorale {
 

@@ -8,7 +8,7 @@
 //
 // Every rank that asks gets the same answer, because it depends on the request alone.
 #pragma once
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collectives/forecast/work.hpp"
-#include "parallel/forecast/script.hpp"
-#include "parallel/mesh.hpp"
+#include "parallel/mesh/mesh.hpp"
+#include "parallel/mesh/script.hpp"
 
 namespace chorale {
 

@@ -10,7 +10,7 @@
 // ranks of a stage with the same tokens of a sequence take the same time.
 #pragma once
 #include "parallel/forecast/simulation.hpp"
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 namespace chorale {
 

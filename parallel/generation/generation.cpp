@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "parallel/context/context.hpp"
-#include "parallel/experts.hpp"
-#include "parallel/tensor.hpp"
+#include "parallel/experts/experts.hpp"
+#include "parallel/step/tensor.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
 

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "layers/router_balance.hpp"
-#include "parallel/context/cut.hpp"
 #include "parallel/generation/sampling.hpp"
-#include "parallel/stage.hpp"
+#include "parallel/layout/cut.hpp"
+#include "parallel/step/stage.hpp"
 #include "src/math/device_kernels.hpp"
 
 namespace chorale {

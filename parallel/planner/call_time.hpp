@@ -9,7 +9,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 #include "src/base/system.hpp"
 
 namespace chorale {

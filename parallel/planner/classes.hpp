@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/mesh.hpp"
+#include "parallel/mesh/mesh.hpp"
 
 namespace chorale {
 

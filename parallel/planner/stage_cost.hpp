@@ -6,7 +6,7 @@
 //
 // The last micro-batch starts the sums of gradients, so it is not like the others.
 #pragma once
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "parallel/planner/kernel_time.hpp"
 
 namespace chorale {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "parallel/assemble.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "parallel/state/parts.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale {
 

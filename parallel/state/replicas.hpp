@@ -11,7 +11,7 @@
 //
 // Cost: each rank hashes its state on one core, and sends a line per tensor to all ranks.
 #pragma once
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale {
 

@@ -1,7 +1,7 @@
 // Converts the state of a training run to the contents of a checkpoint, and back.
 #pragma once
 #include "parallel/state/checkpoint.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 
 namespace chorale {
 

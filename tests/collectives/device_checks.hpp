@@ -2,8 +2,8 @@
 // and an error on every rank if a call mixes host and device buffers.
 #pragma once
 #include "src/memory/device_plugin.hpp"
-#include "tests/collectives/far_trial.hpp"
-#include "tests/collectives/planning.hpp"
+#include "tests/collectives/backends/far_trial.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 #include "tests/collectives/worlds.hpp"
 #include "tests/far_memory.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/communicator.hpp"
-#include "collectives/problem.hpp"
+#include "collectives/call/communicator.hpp"
+#include "collectives/schedule/problem.hpp"
 
 namespace chorale::test {
 

@@ -9,7 +9,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
-#include "collectives/communicator.hpp"
+#include "collectives/call/communicator.hpp"
 #include "tests/spmd.hpp"
 
 namespace chorale::test {

@@ -1,4 +1,4 @@
-#include "experiments/machine_watch.hpp"
+#include "experiments/common/machine_watch.hpp"
 
 #include "tests/catch.hpp"
 

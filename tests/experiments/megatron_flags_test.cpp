@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "parallel/state/resume.hpp"
-#include "parallel/tensor.hpp"
+#include "parallel/step/tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 #include "tests/spmd.hpp"

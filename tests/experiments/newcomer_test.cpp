@@ -1,5 +1,5 @@
 // What users of PyTorch, Megatron-LM, DeepSpeed and nccl-tests type in their first hour. Every answer names the fix.
-#include "experiments/command.hpp"
+#include "experiments/common/command.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
 

@@ -92,8 +92,8 @@ class OffloadLimit(unittest.TestCase):
     @unittest.skipIf(why_no_groups(), why_no_groups())
     def test_a_model_trains_in_less_memory_than_its_states(self):
         for numerics, ranks in (("fast", "1"), ("exact", "1")):
-            result = start([sys.executable, "experiments/offload_under_limit", "--program", chorale, "--folder", self.folder,
-                            "--numerics", numerics, "--ranks", ranks, "--also", "40", "--", "--preset", "nano",
+            result = start([sys.executable, "experiments/tools/offload_under_limit", "--program", chorale, "--folder",
+                            self.folder, "--numerics", numerics, "--ranks", ranks, "--also", "40", "--", "--preset", "nano",
                             "--seq-length", "32", "--global-batch-size", "2", "--micro-batch-size", "1", "--train-iters",
                             "2", "--eval-samples", "1", "--threads", "1"])
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

@@ -1,4 +1,4 @@
-#include "experiments/same_hosts.hpp"
+#include "experiments/common/same_hosts.hpp"
 
 #include <fstream>
 

@@ -1,4 +1,4 @@
-#include "experiments/seats.hpp"
+#include "experiments/common/seats.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // Medians, and comparisons of blocks (a block is a launch or a repetition). They are checked against published tables and
 // with simulated measurements whose launches differ. False alarms must stay at the promised rate, and real differences must
 // be found.
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "collectives/tuning.hpp"
-#include "experiments/command.hpp"
+#include "collectives/choice/tuning.hpp"
+#include "experiments/common/command.hpp"
 #include "experiments/plan/published_series.hpp"
 #include "parallel/state/hugging_face.hpp"
 #include "src/base/error.hpp"

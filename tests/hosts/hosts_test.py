@@ -1,4 +1,4 @@
-"""Ranks on several hosts, emulated on one machine (experiments/hosts)."""
+"""Ranks on several hosts, emulated on one machine (experiments/tools/hosts)."""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ import unittest
 import alive
 from programs import backends, chorale, start, thorough
 
-hosts = "experiments/hosts"
+hosts = "experiments/tools/hosts"
 
 
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
@@ -236,7 +236,7 @@ class Hosts(unittest.TestCase):
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
                      "the emulated hosts need Open MPI's mpirun")
 class HostsTool(unittest.TestCase):
-    """experiments/hosts: up, run, exec, rate, status, down, and what remains when something is killed."""
+    """experiments/tools/hosts: up, run, exec, rate, status, down, and what remains when something is killed."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
-"""experiments/miniature, which `make run` starts: a comparison on two emulated hosts, then the main one in the time that is
-left, and nothing remains after an interruption."""
+"""experiments/tools/miniature, which `make run` starts: a comparison on two emulated hosts, then the main one in the time
+that is left, and nothing remains after an interruption."""
 import os
 import re
 import signal
@@ -10,7 +10,7 @@ import unittest
 
 from programs import finish, spawn, start, until
 
-miniature = "experiments/miniature"
+miniature = "experiments/tools/miniature"
 
 
 class WithScripts(unittest.TestCase):
@@ -56,7 +56,7 @@ class Miniature(WithScripts):
 class MiniatureOnHosts(WithScripts):
     @classmethod
     def setUpClass(cls):
-        tried = subprocess.run(["experiments/hosts", "with", "2", "1gbit", "true"], capture_output=True, text=True)
+        tried = subprocess.run(["experiments/tools/hosts", "with", "2", "1gbit", "true"], capture_output=True, text=True)
         if tried.returncode:
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 

@@ -3,7 +3,7 @@
 // every hybrid layout has the bits of one rank.
 #include "tests/parallel/hybrid.hpp"
 
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"
 #include "tests/temporary.hpp"
 

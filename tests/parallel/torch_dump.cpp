@@ -10,7 +10,7 @@
 
 #include "parallel/generation/generation.hpp"
 #include "parallel/state/stored_weights.hpp"
-#include "parallel/training.hpp"
+#include "parallel/step/training.hpp"
 #include "src/data/synthetic.hpp"
 #include "tests/spmd.hpp"
 

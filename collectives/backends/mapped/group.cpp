@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collectives/backends/call_errors.hpp"
 #include "collectives/backends/mapped/operation.hpp"
+#include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::mapped {

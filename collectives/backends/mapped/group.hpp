@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "collectives/backends/mapped/boards.hpp"
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale::mapped {
 

@@ -9,7 +9,7 @@
 //   ordinary, other calls, larger                  the buffer, through the kernel; a stand-in if such reads are forbidden
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale::mapped {
 

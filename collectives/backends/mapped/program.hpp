@@ -13,7 +13,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/schedule.hpp"
+#include "collectives/schedule/schedule.hpp"
 
 namespace chorale::mapped {
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "collectives/backends/mapped/program.hpp"
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale::mapped {
 

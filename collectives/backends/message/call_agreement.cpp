@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "collectives/backends/call_errors.hpp"
+#include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {

@@ -13,7 +13,7 @@
 // A CallBook belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has learned
 // from letters. A CallWatch belongs to an operation and watches its current call.
 //
-// Invariants; tests/collectives/call_agreement_test.cpp explores them over every order of steps and letters:
+// Invariants; tests/collectives/backends/call_agreement_test.cpp explores them over every order of steps and letters:
 //
 //   - Calls are compared by their group, sequence and history. A letter names all three exactly. So if the calls of two
 //     ranks agree, no letter makes a rank report a difference, however late the letter arrives.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/backends/call_errors.hpp"
+#include "collectives/transport/call_errors.hpp"
 
 namespace chorale {
 

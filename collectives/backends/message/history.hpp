@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/backends/message/letters.hpp"
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale {
 

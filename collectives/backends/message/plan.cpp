@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/chunking.hpp"
+#include "collectives/schedule/chunking.hpp"
 
 namespace chorale {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/backends/transport.hpp"
+#include "collectives/transport/transport.hpp"
 
 namespace chorale {
 

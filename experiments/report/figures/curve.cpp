@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/statistics.hpp"
+#include "experiments/common/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {

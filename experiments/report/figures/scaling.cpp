@@ -18,7 +18,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
-#include "parallel/axes.hpp"
+#include "parallel/layout/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {

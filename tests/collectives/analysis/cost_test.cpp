@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "collectives/chunking.hpp"
+#include "collectives/schedule/chunking.hpp"
 #include "tests/catch.hpp"
-#include "tests/collectives/planning.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 
 using namespace chorale;
 using test::named;

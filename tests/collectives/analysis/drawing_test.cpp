@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/catch.hpp"
-#include "tests/collectives/planning.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 
 using namespace chorale;
 using test::named;

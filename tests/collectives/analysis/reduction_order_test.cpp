@@ -2,7 +2,7 @@
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/collectives/planning.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 
 using namespace chorale;
 using test::named;

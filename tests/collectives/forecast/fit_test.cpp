@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "collectives/algorithms.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "tests/catch.hpp"
 #include "tests/progress.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "collectives/algorithms.hpp"
+#include "collectives/schedule/algorithms.hpp"
 #include "src/base/error.hpp"
 #include "tests/catch.hpp"
 

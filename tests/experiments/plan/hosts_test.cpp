@@ -2,7 +2,7 @@
 // adds up what the ranks of each stage send.
 #include "experiments/plan/hosts.hpp"
 
-#include "parallel/order.hpp"
+#include "parallel/plan/order.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
 

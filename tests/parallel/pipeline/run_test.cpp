@@ -1,10 +1,10 @@
 // An evaluation runs only forward passes through a pipeline.
-#include "parallel/pipeline/run.hpp"
+#include "parallel/step/run_pipeline.hpp"
 
 #include <atomic>
 
 #include "tests/parallel/layouts.hpp"
-#include "tests/parallel/plan_requests.hpp"
+#include "tests/parallel/plan/plan_requests.hpp"
 
 namespace chorale::test {
 

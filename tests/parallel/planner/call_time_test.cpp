@@ -1,8 +1,8 @@
 // Collectives in virtual time, against closed forms.
 #include "parallel/planner/call_time.hpp"
 
-#include "collectives/algorithms.hpp"
-#include "parallel/forecast/prices.hpp"
+#include "collectives/schedule/algorithms.hpp"
+#include "parallel/mesh/call_price.hpp"
 #include "parallel/planner/stage_cost.hpp"
 #include "parallel/planner/step.hpp"
 #include "tests/catch.hpp"

@@ -1,5 +1,5 @@
 // Copies between an accelerator's memory and the host's in virtual time, against plans and closed forms.
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "parallel/planner/executor.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/planner/small_system.hpp"

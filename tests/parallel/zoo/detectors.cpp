@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/parallel/plan_requests.hpp"
+#include "tests/parallel/plan/plan_requests.hpp"
 
 namespace chorale::zoo {
 namespace {

@@ -4,10 +4,10 @@
 //   loss curve           a step's loss differs by more than the noise between runs with other seeds
 //   gradient norm        the first step's norm differs by more than 1 %
 //   copies               ranks that must hold the same bits do not (parallel/state/fingerprint.hpp)
-//   planned = measured   calls, bytes or memory of a step differ from the plan (parallel/plan.hpp)
+//   planned = measured   calls, bytes or memory of a step differ from the plan (parallel/plan/plan.hpp)
 //   proof                anything at all differs from one rank, as `chorale prove` compares it
 #pragma once
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 #include "tests/parallel/zoo/mistake.hpp"
 
 namespace chorale::zoo {

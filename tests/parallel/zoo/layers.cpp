@@ -1,7 +1,7 @@
 // Mistakes of tensor ranks, which divide layers: at the boundaries of the layers that they share.
 #include <algorithm>
 
-#include "parallel/tensor.hpp"
+#include "parallel/step/tensor.hpp"
 #include "tests/parallel/zoo/mistake.hpp"
 
 namespace chorale::zoo {

@@ -1,6 +1,6 @@
 // Mistakes in the order of samples, and in dropout masks.
 #include "layers/attention_scheme.hpp"
-#include "parallel/tensor.hpp"
+#include "parallel/step/tensor.hpp"
 #include "tests/parallel/zoo/mistake.hpp"
 
 namespace chorale::zoo {

@@ -1,0 +1,62 @@
+// The calls that a rank has in flight, and their progress. There is no helper thread. Instead, a rank that waits makes
+// progress on all its calls, in all groups of all worlds that share the engine.
+#pragma once
+#include <vector>
+
+#include "collectives/call/communicator.hpp"
+#include "collectives/transport/transport.hpp"
+#include "src/base/guard/flight.hpp"
+#include "src/base/wait.hpp"
+
+namespace chorale {
+
+struct Route;
+
+// A call, or one piece of a call that was cut, from its start until it is over.
+struct Request::PendingCall {
+  // A started call keeps its group alive. If the group is a pair (two ranks that exchange messages), the call also keeps the
+  // pair's parent, the group in which the pair was made. Members are destroyed from last to first: operation, group, parent.
+  std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
+  Communicator::State* group = nullptr;
+  std::shared_ptr<Route> route = nullptr;  // stays alive here if the group forgets this route
+  bool blocking = false;                   // true: a native call may block (Communicator::block_in_native)
+  void *input = nullptr, *output = nullptr;
+  std::unique_ptr<Operation> operation = nullptr;
+  std::uint64_t sequence = 0;         // 0: not begun yet
+  PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was cut
+  bool over = false;
+  std::exception_ptr trouble = nullptr;  // the error that this call ended with
+  std::uint64_t ticket = 0;              // in this rank's flight recorder
+};
+
+class ProgressEngine {
+ public:
+  // `flight`, which may be null, records the calls, and tells waits that the run is lost.
+  ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight);
+
+  void progress();  // moves all calls that are not over
+  void poll();      // the same, for callers that do not wait; every 256th time it also checks for errors of peers
+  void add(Request::PendingCall* call) { calls_.push_back(call); }
+  void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
+  std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
+  Clock& clock() const { return waiting_.clock; }
+  Flight* flight() const { return flight_; }
+
+  // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, as after a timeout,
+  // this rank gives up on the call's group. `briefly`: waits at most 2 s.
+  void finish(Request::PendingCall& call, bool briefly);
+
+ private:
+  void examine();
+  void tell_guard();
+  std::uint64_t moved() const;
+
+  Waiting waiting_, briefly_;
+  Flight* const flight_;
+  const double patience_seconds_;  // told to the guard
+  std::uint64_t polls_ = 0;
+  const Request::PendingCall* finishing_ = nullptr;  // the newest call that was waited for
+  std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order
+};
+
+}  // namespace chorale

@@ -1,0 +1,62 @@
+// A Route holds what is prepared for calls of one kind, so that each kind is planned once. Calls with equal keys
+// (decision.hpp) are of one kind.
+//
+//   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next call with that key
+//
+// A new route takes 3 to 20 µs on up to four ranks. Idle operations may hold workspace. So a group keeps at most 256 routes,
+// of which 16 are for uneven all_to_alls. Those may have new counts in every call, as the routing of experts makes them.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collectives/call/world.hpp"
+#include "collectives/choice/decision.hpp"
+#include "collectives/transport/transport.hpp"
+
+namespace chorale {
+
+struct Route {
+  Plan plan;
+  Choice choice;
+  std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
+  std::int64_t bytes_sent = 0;                   // by this rank in each call; −1: unknown
+  std::int64_t bytes_crossing = 0;               // of these, to ranks on other hosts
+};
+
+class Routes {
+ public:
+  Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
+
+  // The route for this call, whose key is `key`; plans it if the key is new. The reference is valid until the next call of
+  // `of` or `forget`.
+  const std::shared_ptr<Route>& of(const Call& call, const Key& key);
+
+  // Settings for new routes. Call `forget` after changing one.
+  RequestedAlgorithms chosen;
+  bool check = true;       // whether calls are compared between ranks
+  std::vector<int> hosts;  // of the group's ranks: Problem::hosts
+  void forget();
+
+ private:
+  using Known = std::pair<const Key, std::shared_ptr<Route>>;
+  std::shared_ptr<Route> planned(const Key& key) const;
+  const Known& find_or_plan(const Key& key);
+  const Known& find_or_plan_exchange(const Key& key);
+  int rank() const { return group_.rank; }
+  int size() const { return static_cast<int>(group_.members.size()); }
+
+  const World& world_;
+  const Membership& group_;
+  const bool is_pair_;
+  std::map<Key, std::shared_ptr<Route>> known_;
+  std::deque<Known> exchanges_;    // the newest uneven all_to_alls: their counts may never come again
+  const Key* last_key_ = nullptr;  // consecutive calls often have the same key
+  std::shared_ptr<Route> last_;
+};
+
+void check_arguments(const Call& call, int rank, int size);  // throws if root, counts or devices are wrong
+
+}  // namespace chorale

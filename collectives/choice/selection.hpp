@@ -1,0 +1,82 @@
+// Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
+// call's size (by ratio). If the tuning table has no line for so many ranks and hosts, `auto` runs the algorithm that is
+// fastest by the prices of the machine file (forecast/forecast.hpp), or by the backend's typical prices if the machine file
+// has none.
+//
+//   call: shm, all_reduce of 20 KiB on 2 ranks, in place
+//   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
+//   no line for 2 ranks: ring 14 µs, direct 9 µs, … by prices    →  direct, "9 µs by the cost model"
+//
+// The table may also have lines for "native", the collective of the backend's library. They are skipped for a call if the
+// native results may differ from those of our algorithms (`native_agrees`).
+//
+// All ranks must choose the same algorithm, so give all of them the same table. A selector caches prices and serves one
+// rank.
+#pragma once
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collectives/analysis/price.hpp"
+#include "collectives/choice/tuning.hpp"
+#include "src/base/host.hpp"
+#include "src/base/machine_file.hpp"
+#include "src/math/reduction.hpp"
+#include "src/memory/dtype.hpp"
+
+namespace chorale {
+
+struct Algorithm;
+
+struct Choice {
+  std::string algorithm;           // a name in the table of algorithms, or "native"
+  int chunks = 1;                  // the number of chunks that its schedule is cut into
+  std::string why;                 // the reason, for people to read
+  const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
+  bool everywhere = false;         // requested for every collective that has an algorithm of this name
+};
+
+// The time of an algorithm by typical or given prices, in seconds. Negative if the algorithm does not fit or has no schedule
+// (native).
+double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+               std::int64_t element_bytes, const Price& price);
+
+// The label of predicted times that do not come from the machine file.
+inline constexpr const char* not_calibrated = "not calibrated";
+
+// Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
+// products. Open MPI's sums of u8 saturate; our sums wrap. The min and max of MPI and NCCL may lose a NaN, depending on rank
+// order; our min and max always keep it. MPI limits counts to an int.
+bool native_agrees(const Problem& problem, DType dtype, Redop op);
+
+class Selector {
+ public:
+  Selector() = default;  // by typical prices alone
+  // The table, or a machine file of calibrated prices, is ignored if it was measured on another machine than `here`. All
+  // ranks of a run pass the signature of rank 0's machine, so that all make the same choices.
+  explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
+
+  // `bytes` is the size of the whole vector; `native_too` admits the table's lines for "native". The first choice for a size
+  // without measurements may take milliseconds; later ones are a map lookup.
+  Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
+
+  // The time of an algorithm in seconds, or negative: see predict() above. By the machine file if is_calibrated().
+  double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+                 DType dtype) const;
+  bool is_calibrated(const std::string& backend, const Problem& problem) const;
+  // How long a barrier took when the prices of such calls were measured, in seconds; negative if that is unknown.
+  double usual_beat(const std::string& backend, const Problem& problem) const;
+  const Machine& machine() const { return machine_; }
+
+ private:
+  // backend, …, ranks, hosts, in place, log₂ bytes
+  using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
+  const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
+
+  TuningTable table_;
+  Machine machine_;
+  mutable std::map<Kind, std::vector<Choice>> priced_;  // choices by the cost model, cheapest first
+};
+
+}  // namespace chorale

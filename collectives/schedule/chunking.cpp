@@ -1,0 +1,88 @@
+#include "collectives/schedule/chunking.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+Step chunk_of(const Step& step, int chunk, int chunks) {
+  const auto cut = [&](Range& range) {
+    const std::int64_t first = range.count * chunk / chunks, end = range.count * (chunk + 1) / chunks;
+    range.first += first;
+    range.count = end - first;
+  };
+  Step part{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk, step.put};
+  for (Range& range : part.src) cut(range);
+  cut(part.dst);
+  return part;
+}
+
+// Sorts the chunks by round, but keeps a step behind those that it waits for. The chunks of messages to one peer, or from
+// one peer, also keep their order, because messages between two ranks are matched in order.
+void interleave(std::vector<Step>& steps) {
+  std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
+  std::vector<std::vector<int>> followers(steps.size());
+  std::map<std::pair<bool, int>, int> last_of_channel;
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
+    const auto comes_after = [&](int earlier) {
+      followers[index(earlier)].push_back(i);
+      ++waits[index(i)];
+    };
+    for (const int earlier : steps[index(i)].after) comes_after(earlier);
+    for (const int peer : steps[index(i)].peers) {
+      const auto [last, first_use] = last_of_channel.try_emplace({steps[index(i)].kind == Kind::send, peer}, i);
+      if (!first_use) comes_after(std::exchange(last->second, i));
+    }
+  }
+  using Turn = std::pair<int, int>;  // round, step
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> open;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (waits[i] == 0) open.emplace(steps[i].round, i);
+  std::vector<Step> ordered;
+  ordered.reserve(steps.size());
+  while (!open.empty()) {
+    const std::size_t i = index(open.top().second);
+    open.pop();
+    place[i] = static_cast<int>(ordered.size());
+    for (int& earlier : steps[i].after) earlier = place[index(earlier)];
+    std::sort(steps[i].after.begin(), steps[i].after.end());
+    ordered.push_back(std::move(steps[i]));
+    for (const int follower : followers[i])
+      if (--waits[index(follower)] == 0) open.emplace(steps[index(follower)].round, follower);
+  }
+  steps = std::move(ordered);
+}
+
+}  // namespace
+
+Schedule cut_into_chunks(Schedule whole, int chunks) {
+  require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
+  if (chunks == 1) return whole;
+  Schedule cut(whole.problem());
+  cut.scratch(whole.scratch_count());
+  std::vector<std::vector<int>> parts;  // for each step of `whole`, the numbers of its chunks; −1 for an empty chunk
+  for (const Step& step : whole.steps) {
+    auto& numbers = parts.emplace_back();
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      // add() finds the waits that follow from conflicts. All other waits were requested by the algorithm, so each chunk
+      // keeps them.
+      std::vector<int> ordered;
+      for (const int earlier : step.after) {
+        const auto before = static_cast<std::size_t>(earlier);
+        const int part = parts[before][static_cast<std::size_t>(chunk)];
+        if (part >= 0 && !conflict(whole.problem(), whole.steps[before], step)) ordered.push_back(part);
+      }
+      numbers.push_back(cut.add(chunk_of(step, chunk, chunks), ordered));
+    }
+  }
+  interleave(cut.steps);
+  return cut;
+}
+
+}  // namespace chorale

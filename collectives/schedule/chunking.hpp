@@ -1,0 +1,17 @@
+// Cuts the messages of a schedule into chunks, so that a rank forwards the first chunk while the second arrives. A chain of
+// p ranks passes on n elements in p − 1 rounds of n elements. In k chunks, it takes p − 2 + k rounds of n/k elements.
+//
+//   chain, p = 3, k = 2      rank 0        rank 1                    rank 2
+//                            send  a ────▶ recv a
+//                            send  b ────▶ recv b   send a ────────▶ recv a
+//                                                   send b ────────▶ recv b
+#pragma once
+#include "collectives/schedule/schedule.hpp"
+
+namespace chorale {
+
+// Replaces each step by up to `chunks` steps on consecutive parts of its ranges. The cuts depend only on the length of the
+// ranges, so sender and receiver cut a message at the same elements.
+Schedule cut_into_chunks(Schedule whole, int chunks);
+
+}  // namespace chorale

@@ -1,0 +1,62 @@
+// The phases of hierarchical algorithms, for links that are fast within a host and slow between hosts. The vector is cut
+// into a piece for each host and lane. The lane's owner on that host (lanes.hpp) is the owner of the piece.
+//
+//   hosts 0 0 1 1    sum_within       rank 0 sums lane 0 of ranks 0 and 1, rank 1 sums lane 1        direct reduce-scatter
+//                    sum_between      ranks 0 and 2 exchange lane 0; each has the sum of its piece   circulant
+//                    gather_between   the reverse: ranks 0 and 2 have lane 0, ranks 1 and 3 lane 1   circulant
+//                    gather_within    every rank has both lanes                                      direct all-gather
+//
+// In sum_between a host sends each piece of the other hosts once. In gather_between it receives each of these pieces once.
+// No algorithm can do with less: a host must send its sum of every piece that another host owns, and must receive every
+// piece that it does not have.
+#pragma once
+#include <vector>
+
+#include "collectives/schedule/lanes.hpp"
+#include "collectives/schedule/schedule.hpp"
+
+namespace chorale {
+
+struct LanePieces {
+  std::vector<int> hosts;              // the hosts that own pieces
+  std::vector<std::vector<Range>> of;  // by index in `hosts` and by lane: elements of the vector
+};
+// Cuts the vector evenly into lanes, and each lane evenly into a piece for each of these hosts.
+LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
+// The pieces of a rank are its block, cut evenly among the lanes that the rank owns.
+LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
+
+class Hierarchy {
+ public:
+  // `whole`: where this rank keeps the vector. `s` and `lanes` must outlive this object.
+  Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole);
+
+  void sum_within(Range from);          // `from`: this rank's vector of addends
+  void sum_between();                   // among the hosts that own pieces
+  void gather_between();                // among the hosts that own pieces
+  void gather_within(int except = -1);  // the rank `except` has the whole vector already and receives nothing
+
+  // If there is a root, the other hosts own the pieces. The owners of lanes on the root's host stand between them and it.
+  void scatter_within(int root);  // the root gives the owners on its host their lanes
+  void send_pieces(int root);     // the owners on the root's host send each piece to its owner
+  void collect_pieces(int root);  // the reverse; they add each piece to the sum of their host
+  void gather_at(int root);       // the owners on the root's host give the root their lanes
+
+ private:
+  int rank() const { return s_.problem().rank; }
+  int rank_of(int local) const { return lanes_.ranks(lanes_.host())[static_cast<std::size_t>(local)]; }
+  std::vector<int> neighbors() const;            // the other ranks of this host, as indices among its ranks
+  std::vector<Range> owned_by(int local) const;  // what a rank of this host owns: its lanes, of all hosts' pieces
+  template <class Phase>
+  void between(Range from, const Phase& phase);  // runs `phase` for each lane of this rank
+  void move_lanes(int root, bool root_sends);
+  template <class Visit>
+  void each_piece_beyond(int root, const Visit& visit) const;  // all pieces that are not on the root's host
+
+  Schedule& s_;
+  const Lanes& lanes_;
+  LanePieces pieces_;
+  Range whole_, summed_;  // summed_: where the sums over this host's ranks are
+};
+
+}  // namespace chorale

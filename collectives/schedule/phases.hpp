@@ -1,0 +1,71 @@
+// Phases that several algorithms share. For example, a ring all-reduce is a ring reduce-scatter followed by a ring
+// all-gather. Algorithms keep the blocks of the vector in different ranges, so a phase takes a Home. A Home is a function
+// from a block's number to the range where this rank keeps that block.
+#pragma once
+#include <algorithm>
+#include <functional>
+
+#include "collectives/schedule/schedule.hpp"
+
+namespace chorale {
+
+using Home = std::function<Range(int block)>;
+
+inline Home in_input(const Problem& p) {
+  return [&p](int b) { return input(p.blocks.first(b), p.blocks.count(b)); };
+}
+inline Home in_output(const Problem& p) {
+  return [&p](int b) { return output(p.blocks.first(b), p.blocks.count(b)); };
+}
+
+inline Home in_taken(const Problem& p) {  // all_to_all: where the block from each rank is received
+  return [&p](int b) { return output(p.taken.first(b), p.taken.count(b)); };
+}
+
+// New scratch for a whole vector, with the blocks in order.
+inline Home in_scratch(Schedule& s) {
+  const Problem& p = s.problem();
+  const Range all = s.scratch(p.blocks.total());
+  return [&p, all](int b) { return Range{Place::scratch, all.first + p.blocks.first(b), p.blocks.count(b)}; };
+}
+
+// Sums the inputs of all ranks. Afterwards home(rank) holds the sum of this rank's block; the homes of other blocks hold
+// partial sums.
+void ring_reduce_scatter(Schedule& s, const Home& home);
+
+// This rank's block is in `own`. Afterwards every other block b is in home(b).
+void ring_all_gather(Schedule& s, Range own, const Home& home);
+
+void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
+void direct_all_gather(Schedule& s, Range own, const Home& home);
+
+// These two take ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead.
+// The all-gather reverses it: it sends …, p/4, p/2 ranks back. `own` says where this rank's addends are.
+// Blocks whose homes adjoin in memory travel in one message, so homes must adjoin on all ranks alike.
+void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home);
+void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
+
+// The next two move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors,
+// sum() returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's `whole` to
+// `whole` on all other ranks.
+void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
+void binomial_broadcast(Schedule& s, int root, Range whole);
+
+// The next two move blocks to or from the root. Each rank that block b passes through keeps it in home(b). Before a gather,
+// every rank's own block must be in home(rank). After a scatter, it is there.
+void binomial_gather(Schedule& s, int root, const Home& home);
+void binomial_scatter(Schedule& s, int root, const Home& home);
+
+// all_to_all: where the block for each rank is sent from. In place, outgoing blocks are first copied to scratch, because
+// arriving blocks overwrite them.
+Home outgoing(Schedule& s);
+void keep_own_block(Schedule& s, const Home& given);  // copies the block from this rank to itself into its output
+
+// Complete all-reduces. Barriers use them too: a barrier is an all-reduce of one element.
+void binomial_all_reduce(Schedule& s);
+void one_shot_all_reduce(Schedule& s);
+
+// The ranges of blocks first … first + count − 1, modulo size. Blocks that adjoin in memory are one range.
+std::vector<Range> around(const Home& home, int size, int first, int count);
+
+}  // namespace chorale

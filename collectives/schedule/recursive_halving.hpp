@@ -1,0 +1,41 @@
+// Recursive halving and doubling for p ranks. They need a power of two. So some ranks at the start form pairs, and only the
+// odd rank of a pair takes part (the even rank is folded away). A place is such a pair or a single rank; the number of
+// places is a power of two.
+//
+//   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
+//            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent
+#pragma once
+#include <bit>
+
+#include "collectives/schedule/phases.hpp"
+
+namespace chorale {
+
+class RecursiveHalving {
+ public:
+  explicit RecursiveHalving(const Problem& p)
+      : p_(p), power_(static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)))), folded_(p.size - power_) {}
+
+  bool in_a_pair() const { return p_.rank < 2 * folded_; }
+  bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
+
+  // Starts with every rank's vector in its input. Ends with the sums of this place's blocks in `home`, which says where each
+  // block lies (phases.hpp). Ranks that are folded away must not call this function.
+  void reduce_scatter(Schedule& s, const Home& home) const;
+  // The reverse: starts with this place's blocks in `home`; ends with all blocks in `home`.
+  void all_gather(Schedule& s, const Home& home) const;
+
+ private:
+  int place() const { return in_a_pair() ? p_.rank / 2 : p_.rank - folded_; }
+  int rank_of(int place) const { return place < folded_ ? 2 * place + 1 : place + folded_; }
+  int first_block(int place) const { return place < folded_ ? 2 * place : place + folded_; }
+  Range places(const Home& home, int first, int count) const {
+    const int block = first_block(first);
+    return around(home, p_.size, block, first_block(first + count) - block).at(0);
+  }
+
+  const Problem& p_;
+  int power_, folded_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,115 @@
+#include "experiments/common/machine_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+nlohmann::json json_of(const MachineReading& r) {
+  return {r.at, r.worked, r.stolen, r.own, r.load, r.bytes_out, r.bytes_in};
+}
+
+MachineReading reading_of(const nlohmann::json& numbers) {
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]};
+}
+
+}  // namespace
+
+std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
+  std::vector<OtherWork> work;
+  for (const RankReading& rank : ranks) {
+    const auto same = [&](const RankReading& other) { return other.kernel == rank.kernel; };
+    RankReading machine = *std::find_if(ranks.begin(), ranks.end(), same);
+    machine.before.own = machine.after.own = 0;
+    machine.before.bytes_out = rank.before.bytes_out, machine.before.bytes_in = rank.before.bytes_in;  // hosts may be
+    machine.after.bytes_out = rank.after.bytes_out, machine.after.bytes_in = rank.after.bytes_in;      // containers
+    for (const RankReading& other : ranks)
+      if (same(other)) machine.after.own += other.after.own - other.before.own;
+    work.push_back(work_between(machine.before, machine.after, machine.cores));
+    work.back().host = rank.host;
+  }
+  return work;
+}
+
+MachineWatch::MachineWatch(const Session& session)
+    : runtime_(*session.runtime), clock_(session.clock), speaks_(session.run_name.empty()) {
+  if (speaks_) {
+    mpi::sleep_until_all(runtime_.world(), clock_);
+    before_ = read_machine(clock_);
+    clock_.sleep(look_seconds);
+    first_look_ = gathered();
+  }
+  before_ = read_machine(clock_);
+}
+
+std::vector<RankReading> MachineWatch::gathered() const {
+  const nlohmann::json mine{{"kernel", kernel_id()},
+                            {"host", host_name()},
+                            {"cores", online_cores()},
+                            {"before", json_of(before_)},
+                            {"after", json_of(read_machine(clock_))}};
+  std::vector<RankReading> ranks;
+  for (const std::string& text : mpi::gather(runtime_.world(), mine.dump())) {
+    const auto theirs = nlohmann::json::parse(text);
+    ranks.push_back(
+        {theirs["kernel"], theirs["host"], theirs["cores"], reading_of(theirs["before"]), reading_of(theirs["after"])});
+  }
+  return ranks;
+}
+
+void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense) {
+  const std::vector<OtherWork> work = other_work(ranks);
+  const OtherWork* const busiest = busiest_of(work);
+  if (!speaks_ || !busiest) return;
+  warned_ = busiest->text();
+  log.warn("{}", busiest->warning(tense));
+  speaks_ = false;  // at most one warning
+}
+
+void MachineWatch::warn(Log& log) { say(log, first_look_, "is"); }
+
+std::vector<OtherWork> MachineWatch::finish(Log& log) {
+  const std::vector<RankReading> ranks = gathered();
+  const bool long_enough =
+      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // else the kernel's ticks are too coarse
+  if (long_enough) say(log, ranks, "was");
+  std::vector<OtherWork> work = other_work(ranks);
+  if (!long_enough && !first_look_.empty()) {
+    const std::vector<OtherWork> looked = other_work(first_look_);
+    for (std::size_t r = 0; r < work.size(); ++r) work[r].cores = looked[r].cores, work[r].stolen = looked[r].stolen;
+  }
+  std::map<std::string, std::string> by_host;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    by_host[ranks[r].host] =
+        fmt::format("{} sent {}", ranks[r].host, human_bytes(static_cast<std::int64_t>(work[r].bytes_out)));
+  std::string words;
+  for (const auto& [host, sent] : by_host) words += (words.empty() ? "" : ", ") + sent;
+  if (by_host.size() > 1)
+    log.info("network interfaces: {} (with the protocols' headers and all other programs' bytes)", words);
+  return work;
+}
+
+void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
+  std::vector<double> load, others, stolen, bytes_out, bytes_in;
+  std::vector<std::int64_t> cores;
+  if (ranks.empty()) return;  // nobody watched
+  for (const OtherWork& work : ranks) {
+    load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen), cores.push_back(work.of_cores);
+    bytes_out.push_back(work.bytes_out), bytes_in.push_back(work.bytes_in);
+  }
+  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on the rank's host at the start");
+  recorder.numbers("ranks", "cores", {"rank"}, cores, "1", "cores of the rank's host");
+  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of the rank's host that other programs used");
+  recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's CPU time that the hypervisor took");
+  recorder.numbers("ranks", "interfaces_sent", {"rank"}, bytes_out, "byte", "sent on its host's network interfaces");
+  recorder.numbers("ranks", "interfaces_received", {"rank"}, bytes_in, "byte", "received on its host's network interfaces");
+}
+
+}  // namespace chorale

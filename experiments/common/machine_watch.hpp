@@ -1,0 +1,51 @@
+// Measures how much other programs work on the hosts of a run. Warns in one line if they disturb the run, and records the
+// measurement. All members of MachineWatch are collective.
+//
+//   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
+//   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
+//   …                                 the run
+//   watch.finish(log)                 measures from the constructor to here; warns unless warn() has already warned. The
+//                                     kernel counts in ticks, so for a run of under a second the first measurement stands
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/common/command.hpp"
+#include "src/base/log.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/record/recorder.hpp"
+
+namespace chorale {
+
+// Two readings of a rank's machine. Ranks with equal `kernel` read the same machine.
+struct RankReading {
+  std::string kernel, host;
+  int cores = 1;
+  MachineReading before, after;
+};
+// For each rank, the work on its machine except the work of this run's ranks.
+std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
+
+class MachineWatch {
+ public:
+  explicit MachineWatch(const Session& session);
+  void warn(Log& log);
+  std::vector<OtherWork> finish(Log& log);               // on rank 0, one entry per rank; empty on the other ranks
+  const std::string& warned() const { return warned_; }  // the work in the warning, on rank 0; "" without one
+
+ private:
+  std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
+  void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
+
+  const mpi::Runtime& runtime_;
+  Clock& clock_;
+  bool speaks_;  // whether it may still warn; false in the run of a suite, because the suite warns
+  std::string warned_;
+  MachineReading before_;
+  std::vector<RankReading> first_look_;
+};
+
+// Into /ranks, from which reports repeat the warning (report/disturbed.hpp). Nothing if nobody watched.
+void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);
+
+}  // namespace chorale

@@ -1,0 +1,56 @@
+// Shared by all commands that record a run: gathers facts from every rank, and makes the run's folder. The record in this
+// folder begins with the facts of the run, its configuration and its ranks.
+#pragma once
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/common/command.hpp"
+#include "src/base/log.hpp"
+#include "src/base/topology.hpp"
+#include "src/record/recorder.hpp"
+
+namespace chorale {
+
+struct RankFacts {
+  std::string host;
+  std::int64_t host_number = 0;  // in the run's topology: hosts may have equal names
+  std::string kernel;            // equal on ranks that share a machine's cores, even if their host names differ
+  std::vector<int> cpus;         // the cores on which the launcher lets the rank run
+  std::vector<int> sockets;      // the sockets of these cores; empty if the kernel does not say
+  std::int64_t cpu = 0;          // the core on which the rank ran when the facts were gathered
+  std::int64_t pid = 0;
+  std::int64_t local_rank = 0;  // index of the rank among the ranks of its host
+  std::int64_t threads = 1;     // number of threads for the rank: the rank's share of `cpus`
+  bool oversubscribed = false;  // more ranks than cores share `cpus`
+  double clock_offset = 0;      // seconds; the rank's clock + clock_offset = rank 0's clock
+};
+
+// Collective; rank 0 gets the facts of all ranks, the other ranks an empty list.
+std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
+
+Topology topology_of(const std::vector<RankFacts>& ranks);
+
+// Collective: returns on all ranks the number of threads of rank 0, so that all ranks use equally many.
+int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);
+
+struct RunRecord {
+  std::filesystem::path folder;
+  Log log;                             // on every rank, into log/rank-<r>.log
+  std::unique_ptr<Recorder> recorder;  // on rank 0
+};
+
+// Notes in the record why the run fails. Reports show it first.
+void keep_reason(RunRecord& run, const std::exception& error);
+
+// Called on rank 0: opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
+// ranks. With `takes_over` it may replace a record that another process began and did not finish.
+std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
+                                      const std::vector<RankFacts>& ranks, bool takes_over = false);
+
+// Collective. Rank 0 makes a folder below `parent` and opens the record in it. In a suite the folder has the run's name.
+RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
+
+}  // namespace chorale

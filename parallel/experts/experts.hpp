@@ -1,0 +1,82 @@
+// Expert parallelism (Lepikhin et al. 2021, GShard): the ranks along ep are replicas that divide the experts of each layer
+// of experts. Every rank routes the tokens of its own micro-batch. Each row then travels to the rank that has its expert,
+// and the expert's output travels back.
+//
+//   rank 0: tokens ─ routing ─┬─ rows for experts 0, 1 ─▶ │ rank 0: experts 0, 1 │ ─┬─▶ outputs of rank 0's tokens
+//                             └───────────┐   ┌─────────▶ │                      │  └──────┐
+//                                       dispatch                                       combine
+//                             ┌───────────┘   └─────────▶ │                      │  ┌──────┘
+//   rank 1: tokens ─ routing ─┴─ rows for experts 2, 3 ─▶ │ rank 1: experts 2, 3 │ ─┴─▶ outputs of rank 1's tokens
+//
+// dispatch and combine are one all_to_all each, with as many rows per pair of ranks as the routing gives; a rank without
+// rows calls it too. First, one all_gather tells all ranks the counts of each (expert, leaf). The backward pass uses the
+// same counts. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
+// balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
+//
+// While rows return, the layer computes: the shared expert in the forward pass, weight gradients in the backward pass.
+//
+// A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
+// edp have the same experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, those of other
+// ep ranks included, because these tokens have travelled to the experts.
+//
+// If ranks divide sequences too, they may have unequal numbers of leaves. The lists of counts are as long as the longest;
+// a leaf that a rank does not have has no rows.
+#pragma once
+#include "layers/expert_exchange.hpp"
+#include "parallel/layout/cut.hpp"
+#include "parallel/mesh/mesh.hpp"
+
+namespace chorale {
+
+// The tokens of a sequence that each rank along ep has. Empty if all have whole sequences.
+using PlacesOfSources = std::vector<std::vector<std::int64_t>>;
+
+class ExpertParallel : public ExpertExchange {
+ public:
+  explicit ExpertParallel(Axis& axis, bool overlaps = true, PlacesOfSources places = {})
+      : axis_(axis), overlaps_(overlaps), places_(std::move(places)) {}
+  ExpertRows here(const ExpertRows& home, const Routing& routing, Context& context) const override;
+  Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
+                  const ExpertRows& here, Context& context) const override;
+  std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& home, const ExpertRows& here,
+                                        Context& context) const override;
+
+ protected:
+  // Consecutive rows of one source rank for one of this rank's experts.
+  struct Block {
+    std::int64_t source, expert;
+  };
+  std::vector<Block> plain_order(const ExpertRows& here) const;  // as the rows of an all_to_all arrive
+  // Rows that arrived in this order of blocks, sorted by (own expert, source rank).
+  Tensor sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order, Context& context) const;
+  static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // with another number of rows
+  // The numbers of each rank. `numbers_of` is called for this rank; in a plan for all ranks.
+  using NumbersOf = std::function<std::vector<std::int64_t>(std::int64_t source)>;
+  std::vector<std::int64_t> of_all_ranks(const NumbersOf& numbers_of, Context& context) const;
+  // A rank's counts at home, [experts, leaves], where `leaves` is that of the rank with most.
+  std::vector<std::int64_t> padded_counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                             const Context& context) const;
+  std::int64_t most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const;
+  // In a plan: the choices of a rank in each of its sequences.
+  std::vector<std::int32_t> planned_choices(std::int64_t source, const Routing& routing) const;
+  // `all`: as many numbers of each rank, which begin with its counts.
+  ExpertRows rows_here(const std::vector<std::int64_t>& all, std::int64_t experts, std::int64_t leaves) const;
+
+  Axis& axis_;
+
+ private:
+  const bool overlaps_;
+  const PlacesOfSources places_;
+};
+
+struct ExchangeOptions {
+  bool by_host =
+      false;  // a token travels once to a host that has several of its experts (parallel/experts/experts_by_host.hpp)
+  bool overlaps = true;  // while rows return from the experts, the layer computes; false: it waits, to compare
+};
+
+// `cut`: how context-parallel ranks divide sequences; null: as if they did not.
+std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {},
+                                            const TokenCut* cut = nullptr);
+
+}  // namespace chorale

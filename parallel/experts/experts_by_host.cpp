@@ -1,0 +1,199 @@
+#include "parallel/experts/experts_by_host.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "layers/context.hpp"
+#include "src/math/routing.hpp"
+#include "src/math/slots.hpp"
+#include "src/memory/on_host.hpp"
+
+namespace chorale {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::int64_t leaving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
+  std::int64_t sum = 0;
+  for (std::int64_t to = 0; to < ranks; ++to) sum += rows[at(rank * ranks + to)];
+  return sum;
+}
+
+std::int64_t arriving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
+  std::int64_t sum = 0;
+  for (std::int64_t from = 0; from < ranks; ++from) sum += rows[at(from * ranks + rank)];
+  return sum;
+}
+
+}  // namespace
+
+ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps, PlacesOfSources places)
+    : ExpertParallel(axis, overlaps, std::move(places)), ranks_of_(at(number_of_hosts(axis.hosts()))) {
+  const std::vector<int> hosts = hosts_among(axis.hosts());
+  for (std::int64_t rank = 0; rank < axis.size(); ++rank) {
+    host_of_.push_back(at(hosts.empty() ? 0 : hosts[at(rank)]));
+    index_.push_back(ranks_of_[host_of(rank)].size());
+    ranks_of_[host_of(rank)].push_back(rank);
+  }
+}
+
+std::int64_t ExpertsByHost::lane(std::int64_t source, std::size_t host) const {
+  const std::vector<std::int64_t>& there = ranks_of_[host];
+  return host == host_of(source) ? source : there[index_[at(source)] % there.size()];
+}
+
+std::vector<std::int64_t> ExpertsByHost::sources_of(std::int64_t rank) const {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t source = 0; source < axis_.size(); ++source)
+    if (lane(source, host_of(rank)) == rank) sources.push_back(source);
+  return sources;
+}
+
+std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, const Routing& routing,
+                                                           const Context& context) const {
+  std::vector<std::int32_t> experts;
+  if (routing.places.phantom()) {  // every sequence has the same choices
+    const std::vector<std::int32_t> of_one = planned_choices(source, routing);
+    for (std::int64_t sample = 0; sample < routing.places.dim(0) / context.tokens.tokens; ++sample)
+      experts.insert(experts.end(), of_one.begin(), of_one.end());
+    return experts;
+  }
+  with_values<std::int32_t>(routing.chosen, Use::read, [&](auto chosen) { experts.assign(chosen.begin(), chosen.end()); });
+  with_values<std::int32_t>(routing.places, Use::read, [&](auto places) {
+    for (std::size_t i = 0; i < experts.size(); ++i)
+      if (places[i] < 0) experts[i] = -1;
+  });
+  return experts;
+}
+
+std::vector<char> ExpertsByHost::hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k,
+                                                 std::int64_t each) const {
+  const std::size_t hosts = ranks_of_.size();
+  std::vector<char> goes(experts.size() / at(k) * hosts, 0);
+  for (std::size_t i = 0; i < experts.size(); ++i)
+    if (experts[i] >= 0) goes[i / at(k) * hosts + host_of(experts[i] / each)] = 1;
+  return goes;
+}
+
+std::vector<std::int64_t> ExpertsByHost::numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
+                                                    const Context& context) const {
+  std::vector<std::int64_t> numbers = padded_counts_of(source, home, routing, context), going(ranks_of_.size());
+  const std::vector<char> goes =
+      hosts_of_tokens(experts_of_tokens(source, routing, context), routing.places.dim(1), home.experts / axis_.size());
+  for (std::size_t i = 0; i < goes.size(); ++i) going[i % going.size()] += goes[i];
+  numbers.insert(numbers.end(), going.begin(), going.end());
+  return numbers;
+}
+
+ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, Context& context) const {
+  const std::int64_t ranks = axis_.size(), me = axis_.rank(), each = home.experts / ranks, k = routing.places.dim(1);
+  const std::int64_t tokens = routing.places.dim(0), hosts = std::ssize(ranks_of_);
+  const std::vector<std::int32_t> experts = experts_of_tokens(me, routing, context);
+  const auto host_of_expert = [&](std::int64_t expert) { return host_of(expert / each); };
+  const std::vector<char> goes = hosts_of_tokens(experts, k, each);
+  const std::int64_t most = most_leaves(home, routing, context);
+  const std::vector<std::int64_t> all =
+      of_all_ranks([&](std::int64_t source) { return numbers_of(source, home, routing, context); }, context);
+  const std::size_t numbers = all.size() / at(ranks), counts = numbers - at(hosts);
+  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * numbers, numbers); };
+  ExpertRows here = rows_here(all, home.experts, most);
+  const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
+    const auto of_leaves = of_rank(source).subspan(at(expert * most), at(most));
+    return std::accumulate(of_leaves.begin(), of_leaves.end(), std::int64_t{0});
+  };
+
+  auto way = std::make_shared<WayByHost>();
+  way->across.resize(at(ranks * ranks)), way->within.resize(at(ranks * ranks));
+  for (std::int64_t source = 0; source < ranks; ++source)
+    for (std::size_t host = 0; host < ranks_of_.size(); ++host) {
+      const std::int64_t through = lane(source, host);
+      if (host != host_of(source)) way->across[at(source * ranks + through)] = of_rank(source)[counts + host];
+      for (const std::int64_t to : ranks_of_[host])
+        for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
+          way->within[at(through * ranks + to)] += rows_of(source, e);
+    }
+
+  // The rows that leave are sorted by (lane, token).
+  std::vector<std::size_t> order(at(hosts));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t host) { return lane(me, host); });
+  const Tensor sent = context.typed({leaving(way->across, ranks, me), k}, DType::i32, Category::workspace);
+  const Tensor got = context.typed({arriving(way->across, ranks, me), k}, DType::i32, Category::workspace);
+  const bool plans = sent.phantom();  // then the tables have no values
+  if (!plans) {
+    way->leaving.assign(at(tokens * hosts), -1);
+    with_values<std::int32_t>(sent, Use::write, [&](auto lists) {
+      std::int32_t row = 0;
+      for (const std::size_t host : order)
+        for (std::int64_t t = 0; host != host_of(me) && t < tokens; ++t) {
+          if (!goes[at(t * hosts) + host]) continue;
+          for (std::int64_t j = 0; j < k; ++j) {
+            const std::int32_t expert = experts[at(t * k + j)];
+            lists[at(row * k + j)] = expert >= 0 && host_of_expert(expert) == host ? expert : -1;
+          }
+          way->leaving[at(t * hosts) + host] = row++;
+        }
+    });
+  }
+  axis_.all_to_all(sent, got, way->across);
+  if (!plans) {
+    // The rows that this rank spreads are sorted by (expert, source, token): the first place of each (expert, source).
+    const std::vector<std::int64_t> sources = sources_of(me);
+    std::vector<std::int32_t> next(at(home.experts * ranks));
+    std::int64_t first = 0;
+    for (const std::int64_t to : ranks_of_[host_of(me)])
+      for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
+        for (const std::int64_t source : sources) {
+          next[at(e * ranks + source)] = static_cast<std::int32_t>(first);
+          first += rows_of(source, e);
+        }
+    const auto place = [&](std::int32_t expert, std::int64_t source) {
+      return expert >= 0 && host_of_expert(expert) == host_of(me) ? next[at(expert * ranks + source)]++ : -1;
+    };
+    for (const std::int32_t expert : experts) way->own.push_back(place(expert, me));
+    with_values<std::int32_t>(got, Use::read, [&](auto lists) {
+      std::size_t i = 0;
+      for (std::int64_t source = 0; source < ranks; ++source)
+        for (std::int64_t left = way->across[at(source * ranks + me)] * k; left > 0; --left)
+          way->landed.push_back(place(lists[i++], source));
+    });
+  }
+  here.way = std::move(way);
+  return here;
+}
+
+Tensor ExpertsByHost::dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows&,
+                               const ExpertRows& here, Context& context) const {
+  const WayByHost& way = *here.way;
+  const std::int64_t ranks = axis_.size(), me = axis_.rank(), k = places.dim(1);
+  const std::int64_t leaves = leaving(way.across, ranks, me), lands = arriving(way.across, ranks, me);
+  const auto table = [&](const std::vector<std::int32_t>& values, std::int64_t rows, std::int64_t columns) {
+    const Tensor tensor = context.typed({rows, columns}, DType::i32, Category::workspace);
+    if (!tensor.phantom())
+      with_values<std::int32_t>(tensor, Use::write, [&](auto to) { std::ranges::copy(values, to.begin()); });
+    return tensor;
+  };
+  const Tensor leave = table(way.leaving, x.dim(0), std::ssize(ranks_of_));
+  const auto start_across = [&](const Tensor& rows, const Tensor& landed) {
+    const Tensor sent = like(rows, leaves, context);
+    take_rows(rows, nullptr, leave, sent, context.queue);
+    return axis_.start_all_to_all(sent, landed, way.across);
+  };
+  const Tensor landed = like(x, lands, context), landed_weights = weights ? like(*weights, lands, context) : Tensor();
+  Axis::Pending tokens = start_across(x, landed), their_weights;
+  if (weights) their_weights = start_across(*weights, landed_weights);
+
+  const Tensor spread = like(x, leaving(way.within, ranks, me), context), arrived = like(x, here.all(), context);
+  take_rows(x, weights, table(way.own, x.dim(0), k), spread, context.queue);
+  tokens.wait(), their_weights.wait();
+  take_rows(landed, weights ? &landed_weights : nullptr, table(way.landed, lands, k), spread, context.queue);
+  axis_.all_to_all(spread, arrived, way.within);
+
+  std::vector<Block> order;
+  for (const std::int64_t from : ranks_of_[host_of(me)])
+    for (std::int64_t expert = 0; expert < here.experts; ++expert)
+      for (const std::int64_t source : sources_of(from)) order.push_back({source, expert});
+  return sorted(arrived, here, order, context);
+}
+
+}  // namespace chorale

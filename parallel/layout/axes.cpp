@@ -1,0 +1,172 @@
+#include "parallel/layout/axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+const AxisTable& all_axes() {
+  static const AxisTable table{
+      {.name = "dp",
+       .noun = "data",
+       .divides = Divides::batch,
+       .depth = 2,
+       .takes_rest = true,
+       .grids = dense_grid,
+       .zero = true,
+       .flag = "data-parallel replicas of the model, among which ZeRO shards; 0: all remaining ranks",
+       .coordinate = "index of the replica, within its group if there are several"},
+      {.name = "rep",
+       .noun = "repeat",
+       .divides = Divides::batch,
+       .depth = 1,
+       .repeats = true,
+       .flag = "groups of dp replicas; ZeRO shards inside a group, and groups hold the same shards (HSDP, MiCS); 0: as the "
+               "layout says",
+       .coordinate = "index of the group of replicas among which ZeRO shards",
+       .megatron = "num-distributed-optimizer-instances"},
+      {.name = "tp",
+       .noun = "tensor",
+       .divides = Divides::width,
+       .depth = 4,
+       .flag = "tensor-parallel ranks, which share each layer; 0: as the layout says",
+       .coordinate = "index among the tensor ranks",
+       .megatron = "tensor-model-parallel-size",
+       .deepspeed = "tensor_parallel",
+       .deepspeed_remark = "--tp"},
+      {.name = "pp",
+       .noun = "pipeline",
+       .divides = Divides::layers,
+       .depth = 0,
+       .flag = "pipeline stages; 0: as the layout says",
+       .coordinate = "pipeline stage",
+       .megatron = "pipeline-model-parallel-size"},
+      {.name = "cp",
+       .noun = "context",
+       .divides = Divides::tokens,
+       .depth = 3,
+       .grids = dense_grid,
+       .zero = true,
+       .flag = "context-parallel ranks, which divide the tokens of each sequence; 0: as the layout says",
+       .coordinate = "index among the ranks that divide a sequence",
+       .megatron = "context-parallel-size"},
+      {.name = "ep",
+       .noun = "expert",
+       .divides = Divides::experts,
+       .depth = 3,
+       .grids = expert_grid,
+       .flag = "expert-parallel ranks: replicas that divide the experts among themselves; 0: as the layout says",
+       .coordinate = "index among the ranks that divide the experts",
+       .megatron = "expert-model-parallel-size",
+       .deepspeed = "expert_parallel",
+       .deepspeed_remark = "--ep"},
+      {.name = "edp",
+       .noun = "expert data",
+       .divides = Divides::batch,
+       .depth = 2,
+       .takes_rest = true,
+       .grids = expert_grid,
+       .zero = true},
+  };
+  return table;
+}
+
+AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator) {
+  const std::vector<std::string> known = names_of(table, axes_of(table, dense_grid)),
+                                 example{names_of(table, dividing(table, Divides::width)).front(), known.front()};
+  AxisOrder order;
+  const auto refuse = [&](const std::string& what) {
+    usage_error(what, fmt::format("the order given is \"{}\"", text),
+                fmt::format("name two or more of the axes {}, from the outermost to the innermost: {}", join(known, ", "),
+                            join(example, {&separator, 1})));
+  };
+  for (const std::string& name : split(text, separator)) {
+    if (!std::ranges::count(known, name)) refuse(fmt::format("no axis is called \"{}\"", name));
+    if (std::ranges::count(order, name)) refuse(fmt::format("the order names {} twice", name));
+    order.push_back(name);
+  }
+  if (order.size() < 2) refuse("one axis alone has no order");
+  return order;
+}
+
+// Axes of only one grid stay together: those that the order does not name move with the innermost of those that it names.
+std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order) {
+  std::array<int, most_axes> places{}, depths{};
+  std::vector<int> exchanged;
+  for (std::size_t row = 0; row < table.size(); ++row) places[row] = table[row].depth;
+  for (const std::string& name : order) exchanged.push_back(table[row_of(table, name)].depth);
+  std::ranges::sort(exchanged);
+  int together = -1;  // the place of axes of one grid, if the order names any of them
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t row = row_of(table, order[i]);
+    places[row] = exchanged[i];
+    if (table[row].grids != both_grids) together = exchanged[i];
+  }
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    const bool moves = together >= 0 && table[row].grids != both_grids && !std::ranges::count(order, table[row].name);
+    depths[row] = (moves ? together : places[row]) * static_cast<int>(most_axes) + table[row].depth;
+  }
+  return depths;
+}
+
+std::size_t row_of(const AxisTable& table, std::string_view name) {
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (name == table[row].name) return row;
+  require(false, "no axis is called {}", name);
+  return table.size();
+}
+
+AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names) {
+  AxisSet set = 0;
+  for (const std::string& name : names) set |= 1U << row_of(table, name);
+  return set;
+}
+
+AxisSet axes_of(const AxisTable& table, unsigned grids) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].grids & grids) set |= 1U << row;
+  return set;
+}
+
+AxisSet dividing(const AxisTable& table, Divides what, unsigned grids) {
+  AxisSet set = axes_of(table, grids);
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].divides != what) set &= ~(1U << row);
+  return set;
+}
+
+unsigned grid_of(const AxisTable& table, AxisSet cut) {
+  return (cut & ~axes_of(table, dense_grid)) == 0 ? dense_grid : expert_grid;
+}
+
+AxisSet holding_copies(const AxisTable& table, unsigned grids) {
+  return dividing(table, Divides::batch, grids) | dividing(table, Divides::tokens, grids);
+}
+
+AxisSet sharding(const AxisTable& table) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].zero) set |= 1U << row;
+  return set;
+}
+
+AxisSet repeating(const AxisTable& table) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].repeats) set |= 1U << row;
+  return set;
+}
+
+std::vector<std::string> names_of(const AxisTable& table, AxisSet set) {
+  std::vector<std::string> names;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (contains(set, row)) names.emplace_back(table[row].name);
+  return names;
+}
+
+}  // namespace chorale

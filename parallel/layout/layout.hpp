@@ -1,0 +1,100 @@
+// A layout: how the ranks of a world share a model and its data, written as one word:
+//
+//   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
+//   dp4.rep2.z3             8 replicas: ZeRO-3 shards among 4, and 2 such groups hold the same shards
+//   dp4.rep2.z3.hpz         ZeRO-3 shards among all 8, and each group of 4 also keeps a copy for the backward pass (ZeRO++)
+//
+// The axes are rows of a table (axes.hpp). From the outermost to the innermost they are pp, rep, dp, cp and tp, unless the
+// word names another order: dp2.tp2.tp-dp. The product of their sizes is the world size. If dp is left out, its size is
+// inferred.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/shape.hpp"
+#include "parallel/layout/axes.hpp"
+#include "parallel/layout/context_scheme.hpp"
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale {
+
+// The schedule of a layout whose word names none. It depends on the number of model chunks per stage.
+std::string default_schedule(std::int64_t chunks);
+
+struct Layout {
+  const AxisTable* axes = &all_axes();
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world.
+                                                                         // Rows that follow() stay 1: see size()
+  int zero = 0;                                                          // ZeRO stage, 0 to 3
+  bool hpz = false;                                                      // ZeRO-3 shards along rep too; groups keep copies
+  bool sequence = false;                                                 // sequence parallel over the tensor axis
+  std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
+  std::int64_t chunks = 1;                                               // model chunks per stage
+  AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
+
+  std::int64_t& operator[](std::string_view axis);  // of an axis whose size does not follow from others
+  std::int64_t operator[](std::string_view axis) const { return size(row_of(*axes, axis)); }
+  std::int64_t size(std::size_t row) const;  // sizes[row], or by the others if the axis follows(); 0: unknown
+  std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
+  std::int64_t replicas() const { return along(dividing(*axes, Divides::batch)); }
+  std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }
+  std::int64_t context_ranks() const { return along(dividing(*axes, Divides::tokens)); }
+  std::int64_t copies() const { return along(holding_copies(*axes, dense_grid)); }  // of a dense layer's shard
+  // The axes along which ZeRO shards; the ranks that these are for a dense layer; and the number of groups of dp·cp ranks.
+  AxisSet sharded() const { return sharding(*axes) | (hpz ? repeating(*axes) : 0); }
+  std::int64_t zero_ranks() const { return along(sharded() & axes_of(*axes, dense_grid)); }
+  std::int64_t repeats() const { return along(repeating(*axes)); }
+  std::int64_t stages() const { return along(dividing(*axes, Divides::layers)); }
+  std::int64_t expert_ranks() const { return along(dividing(*axes, Divides::experts, expert_grid)); }
+  // Without expert ranks, the axes of only the expert grid have no groups: their groups would be those of the dense grid.
+  unsigned grids() const { return expert_ranks() > 1 ? both_grids : dense_grid; }
+  AxisSet divided(AxisSet set) const;  // the set without axes of size 1
+  std::int64_t ranks() const;
+  // The axes with more than one rank, from the outermost to the innermost.
+  AxisOrder outwards_in() const;
+  bool has_usual_order() const;
+  // Whether the ranks that edp and ep divide are those that dp and cp divide. False if the order puts tp between dp and cp.
+  bool grids_agree() const;
+  bool operator==(const Layout& other) const;  // the places of axes with one rank do not count
+};
+
+// The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
+std::string to_string(const Layout& layout);
+// Reads a layout word. The parts of a word are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order of axes
+// (tp-dp) and the name of a schedule. Each part occurs at most once, and their order is free. A usage error names the wrong
+// part and says why it is wrong. `world` is the number of ranks, or 0 if it is not known yet; inferred sizes then stay 0.
+Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
+std::vector<std::string> schedule_names();  // all pipeline schedules
+// The shape of the layout's pipeline, with the placement of its schedule.
+PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
+
+// The model, batch and world that a layout must fit.
+struct LayoutLimits {
+  ModelShape shape;
+  std::int64_t world = 1, global_batch = 1,
+               micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's whole part of the batch
+  const AxisTable* axes = &all_axes();
+  ContextOptions context = {};  // how ranks divide the tokens of a sequence
+  bool one_host = true;         // false: it is not known yet which ranks share a host
+};
+
+// Throws a usage error if the layout does not fit. The error suggests the nearest layouts of the same number of ranks
+// that fit.
+void require_fits(const Layout& layout, const LayoutLimits& limits);
+bool fits(const Layout& layout, const LayoutLimits& limits);
+// Replaces a size of 0 by the number of ranks divided by the other sizes. If the quotient is not an integer, throws a
+// usage error that suggests layouts of that number of ranks. With limits, the suggested layouts also satisfy the limits.
+Layout inferred(Layout layout, std::int64_t world);
+Layout inferred(Layout layout, const LayoutLimits& limits);
+// The layout with the same replicas and context ranks, in groups of `ranks` (dp·cp) that rep repeats. If such groups are
+// impossible, throws a usage error about the option `flag`, which names the possible sizes.
+Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "shard-size");
+// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. (With one replica, only stages 0 and 3 are listed; and
+// none that only repeats whole replicas, because without ZeRO the same ranks send as much.)
+std::vector<Layout> all_layouts(const LayoutLimits& limits);
+// The legal orders of all axes with more than one rank; the usual order is the first.
+std::vector<AxisOrder> orders_of(const Layout& layout);
+
+}  // namespace chorale

@@ -1,0 +1,168 @@
+// Writes and reads layout words. An error names the part of the word that is wrong.
+//
+//   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
+//   tp2.tp-dp of 4 ranks       →   dp2.tp2.tp-dp, where tp is the outer axis
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "parallel/layout/layout.hpp"
+#include "parallel/pipeline/schedule.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t most = 1'000'000;  // the largest axis size; the product of three does not overflow
+
+// A part that has a number: an axis, z or v.
+struct Numbered {
+  std::string letters;
+  std::int64_t lowest, highest;
+};
+
+std::vector<Numbered> numbered_parts(const AxisTable& axes) {
+  std::vector<Numbered> all;
+  for (const AxisRow& axis : axes)
+    if (!axis.follows()) all.push_back({axis.name, 1, most});
+  all.push_back({"z", 0, 3});
+  all.push_back({"v", 1, most});
+  return all;
+}
+
+struct Piece {
+  std::string text, letters, digits;
+};
+
+Piece part_of(const std::string& text) {
+  const std::size_t letters = text.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+  return {text, text.substr(0, letters), text.substr(letters)};
+}
+
+// The layout that was probably meant by another notation: "dp=2,tp=2", "DP2 x TP2", "dp2,tp2"; "" if none is known.
+std::string in_our_words(const AxisTable& axes, const std::string& word) {
+  std::string tidy;
+  for (const char c : lower(word))
+    if (std::strchr(".,+*x/;_ ", c))
+      tidy += tidy.ends_with('.') ? "" : ".";
+    else if (c != '=' && c != ':')
+      tidy += c;
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // dp takes all ranks
+  if (tidy == word) return "";
+  try {
+    return parse_layout(tidy, 0, axes), tidy;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+[[noreturn]] void refuse_part(const AxisTable& axes, const std::string& word, const Piece& part, const std::string& what) {
+  std::vector<std::string> right;
+  std::string sizes;  // "dpN, tpN, ppN"
+  for (const AxisRow& axis : axes)
+    if (!axis.follows()) sizes += fmt::format("{}N, ", axis.name);
+  for (const Numbered& n : numbered_parts(axes)) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
+  for (const std::string& name : schedule_names()) right.push_back(name);
+  right.insert(right.end(), {"sp", "hpz"});
+  const std::string own = in_our_words(axes, word), near = own.empty() ? nearest(part.text, right) : own;
+  usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
+              (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
+                  sizes + "z0 to z3, hpz, sp, vN, an order of axes (tp-dp) and a schedule (" + join(schedule_names(), ", ") +
+                  "), separated by dots");
+}
+
+std::int64_t number_of(const AxisTable& axes, const std::string& word, const Piece& part, const Numbered& kind) {
+  std::int64_t value = -1;
+  const auto read = std::from_chars(part.digits.data(), part.digits.data() + part.digits.size(), value);
+  if (part.digits.empty()) refuse_part(axes, word, part, "lacks its number");
+  if (read.ec != std::errc() || value < kind.lowest || value > kind.highest)
+    refuse_part(axes, word, part,
+                fmt::format("is out of range: {} takes {} to {}", kind.letters, kind.lowest, kind.highest));
+  return value;
+}
+
+// Stores one part in the layout. Returns its kind, to find repeated parts.
+std::string take(const std::string& word, const Piece& part, Layout& layout) {
+  const AxisTable& axes = *layout.axes;
+  const std::vector<std::string> schedules = schedule_names();
+  if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
+  if (part.text == "sp") return layout.sequence = true, "sp";
+  if (part.text == "hpz") return layout.hpz = true, "hpz";
+  const std::size_t hyphen = part.text.find('-');
+  if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name))
+    return layout.order = parse_order(axes, part.text, '-'), "order";
+  for (const Numbered& kind : numbered_parts(axes)) {
+    if (part.letters != kind.letters) continue;
+    const std::int64_t value = number_of(axes, word, part, kind);
+    if (part.letters == "z")
+      layout.zero = static_cast<int>(value);
+    else if (part.letters == "v")
+      layout.chunks = value;
+    else
+      layout[part.letters] = value;
+    return part.letters;
+  }
+  refuse_part(axes, word, part, "is not a part of a layout");
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const PipelineAlgorithm& row : all_pipeline_schedules()) names.emplace_back(row.name);
+  return names;
+}
+
+std::string default_schedule(std::int64_t chunks) {
+  if (chunks > 1)
+    for (const PipelineAlgorithm& row : all_pipeline_schedules())
+      if (row.least_chunks > 1) return row.name;
+  return "1f1b";
+}
+
+PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches) {
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
+  return {layout.stages(), micro_batches, layout.chunks, row ? row->placement : &around};
+}
+
+std::string to_string(const Layout& layout) {
+  const Layout plain;
+  std::string word;
+  for (std::size_t row = 0; row < layout.axes->size(); ++row) {
+    const AxisRow& axis = (*layout.axes)[row];
+    if (!axis.follows() && (axis.takes_rest || layout.sizes[row] != 1))
+      word += fmt::format("{}{}{}", word.empty() ? "" : ".", axis.name, layout.sizes[row]);
+  }
+  if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
+  if (layout.hpz) word += ".hpz";
+  if (layout.sequence) word += ".sp";
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
+  if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
+  // The default schedule depends on the number of chunks, so a word with several chunks always names its schedule.
+  if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
+  if (!layout.has_usual_order()) word += "." + join(layout.outwards_in(), "-");
+  return word;
+}
+
+Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
+  Layout layout{.axes = &axes};
+  for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].unnamed_size();
+  std::vector<std::string> said;
+  for (const std::string& text : split(word, '.')) {
+    const Piece part = part_of(text);
+    if (text.empty()) refuse_part(axes, word, part, "is empty: there is nothing between two dots");
+    const std::string what = take(word, part, layout);
+    if (std::count(said.begin(), said.end(), what))
+      refuse_part(axes, word, part, what == "schedule" || what == "order" ? "is a second " + what : "is given twice");
+    said.push_back(what);
+  }
+  const auto has = [&](const char* what) { return std::count(said.begin(), said.end(), what) > 0; };
+  if (!has("schedule")) layout.schedule = default_schedule(layout.chunks);
+  if (!has("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
+  return world > 0 ? inferred(layout, world) : layout;
+}
+
+}  // namespace chorale

@@ -1,0 +1,57 @@
+#include "parallel/mesh/call_price.hpp"
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/forecast/forecast.hpp"
+
+namespace chorale {
+namespace {
+
+double on_link(const Level* level, std::int64_t bytes) {
+  return level ? static_cast<double>(bytes) * forecast::prices_of(*level).link : 0;
+}
+
+}  // namespace
+
+CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
+                        DType dtype, std::int64_t crossing) {
+  if (!selector.is_calibrated(backend, problem)) return {};
+  CallPrice price{selector.predict(backend, choice.algorithm, choice.chunks, problem, dtype)};
+  const int hosts = number_of_hosts(problem.hosts);
+  if (hosts == 1) return price;
+  price.link = on_link(forecast::nearest(selector.machine(), backend, "network", problem.size, hosts), crossing);
+  return price;
+}
+
+CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank) {
+  const std::int64_t each = size_of(dtype);
+  CallVolume volume{.vector = each * problem.blocks.total(), .on_host = problem.size};
+  if (!decision.algorithm) return volume;
+  const Schedule own = decision.algorithm->plan(problem.at(rank));
+  volume.sent = each * own.elements_sent();
+  for (const Step& step : own.steps)
+    if (step.kind == Kind::send) volume.messages += std::ssize(step.peers);
+  if (number_of_hosts(problem.hosts) == 1) return volume;
+  volume.on_host = 0;
+  const auto host = [&](int r) { return problem.hosts[static_cast<std::size_t>(r)]; };
+  for (int other = 0; other < problem.size; ++other)
+    if (host(other) == host(rank)) {
+      ++volume.on_host;
+      volume.host_crossing += each * decision.algorithm->plan(problem.at(other)).elements_crossing();
+    }
+  return volume;
+}
+
+CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
+  const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
+  const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);
+  Schedule sender(pair), receiver(pair.at(1));
+  sender.send(1, input(0, bytes));
+  receiver.recv(0, output(0, bytes));
+  const bool maps = backend_named(backend).maps_memory;
+  const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
+  const Level* const level = forecast::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
+  const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
+  return {seconds.value_or(-1), across_hosts ? on_link(level, bytes) : 0, waits};
+}
+
+}  // namespace chorale

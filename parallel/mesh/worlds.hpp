@@ -1,0 +1,53 @@
+// All ranks of a run, connected by one or several backends. The mesh (mesh.hpp) splits them into the groups of a layout,
+// each with the backend of its axis.
+//
+//   --backend ucx,tp=shm      ucx    0 1 2 3     one world of all ranks
+//                             shm    0 1│2 3     one per host, because shm connects the ranks of one host only
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "collectives/call/communicator.hpp"
+#include "src/base/topology.hpp"
+
+namespace chorale {
+
+// The chosen backend or algorithm of each axis ("dp", "tp", "pp", "world"). The key "" holds the choice for all other axes.
+using ByAxis = std::map<std::string, std::string>;
+std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
+const std::string& choice_for(const ByAxis& choices, const std::string& axis);
+
+// All ranks of the run, connected by several backends at once. A backend that connects only ranks of one host, such as
+// shm, is opened once per host.
+class Worlds {
+ public:
+  Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds = 600);
+  explicit Worlds(Communicator world);
+
+  int rank() const { return whole().rank(); }
+  int size() const { return whole().size(); }
+  const Communicator& for_axis(const std::string& axis) const;
+  const ByAxis& backends() const { return backends_; }
+  const Topology& topology() const { return topology_; }
+  void use_device(const std::shared_ptr<Memory>& device);  // puts tensors in this memory instead of the host's
+  Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
+  std::string about_memory() const;                        // its description for the record; may be empty
+  std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
+  // Collective. Connects the ranks of equal color, in the same order, by the same backends. With a negative color the
+  // result is empty.
+  Worlds split(int color) const;
+  explicit operator bool() const { return bool(worlds_.begin()->second); }
+
+ private:
+  Worlds() = default;
+  const Communicator& whole() const;    // a communicator that contains all ranks
+  const Communicator* nearest() const;  // the communicator whose backend provides memory for tensors; null: none does
+  ByAxis backends_;
+  Topology topology_;
+  std::map<std::string, Communicator> worlds_;  // the key is the backend
+  std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
+  std::shared_ptr<Memory> device_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,42 @@
+// The totals of a batch over all ranks, in one all-reduce. With a GPU, reading the totals is the only point of a step where
+// the host waits for the device.
+//
+//   fast, f64    summed loss | tokens | ranks with bad sums | ‖g‖²
+//   exact, i64   summed loss | tokens | ranks with bad sums | ‖g‖² as four 32-bit words, which cannot overflow when added
+//
+// A training step adds the counts of experts' choices (layers/choice_counts.hpp). In f64 they are exact too, up to 2⁵³.
+#pragma once
+#include <span>
+
+#include "parallel/mesh/axis.hpp"
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+class BatchTotals {
+ public:
+  struct Sums {
+    double loss = 0, tokens = 0, bad_ranks = 0;
+    SquareSum squares;
+  };
+
+  BatchTotals(Allocator& memory, bool exact, std::int64_t counts);
+  bool phantom() const { return all_.phantom(); }
+
+  void clear() { chorale::clear(all_); }
+  Tensor loss() const { return all_.narrow(0, 1); }  // the head adds its losses to this element
+  SquareSum squares() const;  // the sum for ‖g‖², still 0; on a device, fast numerics adds to an element of all_
+  // Sums the totals of all ranks. This rank's loss counts only if `loss_counts`. `sound`: whether all sums on this rank
+  // were valid. `counts`: this rank's counts, which the call replaces by those of all ranks; empty after an evaluation. In a
+  // plan all results are 0.
+  Sums add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound, const SquareSum& squares,
+              std::span<std::int64_t> counts = {});
+
+ private:
+  Tensor words() const;  // of ‖g‖²
+
+  std::int64_t counts_;
+  Tensor all_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,44 @@
+// The part of the model that a rank has: its shard of the layers of its pipeline stage. The layers are grouped into
+// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block, and the head
+// in the same chunk as the last block.
+//
+//   units:   embedding │ block 0 │ … │ block L−1 │ norm, head
+#pragma once
+#include "parallel/mesh/mesh.hpp"
+#include "parallel/step/reducer.hpp"  // for wrap_units
+
+namespace chorale {
+
+// Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds the model and cuts each layer's width
+// among the tensor-parallel ranks.
+using BuildModel = std::function<Model(const ModelShape&, Remake, const Mesh&)>;
+
+class Stage {
+ public:
+  Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build = {});
+
+  std::vector<Sequence>& chunks() { return chunks_; }
+  // The parameters of each unit, in the order of the forward pass. Every parameter is in exactly one unit. A tied embedding
+  // table gets its own unit; otherwise ZeRO-3 would gather the position table together with the head.
+  const std::vector<std::vector<ParameterPointer>>& units() const { return units_; }
+  std::vector<ParameterPointer> parameters() const;
+  bool begins() const { return begins_; }                  // whether this stage has the model's first part: the embedding
+  bool ends() const { return ends_; }                      // whether this stage has the model's last part: the head
+  std::int64_t last_chunk() const { return last_chunk_; }  // the chunk, within its stage, that has the head
+  void wrap_units(Buckets& buckets);                       // wraps each unit in a ZeroUnit
+  void each_site(const std::function<void(SumSite&)>& visit);
+
+ private:
+  std::vector<Sequence> chunks_;
+  std::vector<std::vector<ParameterPointer>> units_, uses_;  // a unit may also use another unit's parameter
+  bool begins_ = false, ends_ = false;
+  std::int64_t last_chunk_ = 0;
+};
+
+Share share_of_width(const Mesh& mesh);
+Share share_of_experts(const Mesh& mesh);
+
+// The number of blocks in each part of the model, balanced by the flops of the layers.
+std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts);
+
+}  // namespace chorale

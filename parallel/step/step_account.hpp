@@ -1,0 +1,98 @@
+// Measures the seconds of a step's phases. The step records timing events as it enqueues its work. The host waits for the
+// device once per step. After this wait the events become seconds: in the step's result, in the pipeline's events and in
+// the trace.
+//
+//   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
+//
+// The update comes after the wait. So on a device the time of an update is known only in the next step, which reports it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "parallel/mesh/mesh.hpp"
+#include "parallel/step/run_pipeline.hpp"
+#include "parallel/step/traced_work.hpp"
+
+namespace chorale {
+
+struct StepResult {
+  std::int64_t step = 0;  // steps count from 1
+  double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
+  std::int64_t tokens = 0;
+  bool skipped = false;
+  std::int64_t updates = 1, taken_back = 0;  // updates of all states, and those of them that were undone (updates.hpp)
+  // Seconds of this rank. The first six are disjoint and add up to the step: `data` reads samples, `forward` and `backward`
+  // are the passes, `optimizer` is all other computation, `exposed` waits for collectives, `bubble` waits for other stages.
+  // `hidden` is the time in which communication was in flight and the rank did not wait. On a device these are device times
+  // up to the step's wait; the update counts in the next step.
+  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
+  // With offload to a file, seconds in which the rank waited for it, which are parts of the above, and in which transfers
+  // were in flight and it did not wait.
+  double tier_exposed = 0, tier_hidden = 0;
+};
+
+class StepAccount {
+ public:
+  enum Mark { begun, cleared, passed, reduced };
+
+  StepAccount(const Mesh& mesh, const Queue& queue, const Clock& clock)
+      : mesh_(mesh), queue_(queue), clock_(clock), work_(trace_, clock) {}
+
+  void begin(std::int64_t step);
+  void mark(Mark mark) { edges_[mark] = edge(); }
+  TimingEvent now() const { return record_event(queue_, clock_); }
+  void opened(std::int64_t micro_batch, std::int64_t chunk, const TimingEvent& begins) {
+    opened_.push_back({micro_batch, chunk, begins, now()});
+  }
+  void waited() {  // the device has done all work up to `reduced`
+    known_ = {edges_[reduced].moment, clock_.seconds()};
+    work_.waited();
+  }
+  void update_begins() { update_.emplace().begins = edge(); }
+  void updated() { update_->updated = now(); }  // the optimizer is done; publishing follows
+  void update_ends() { update_->ends = edge(); }
+  void settle(const PipelineTimes& times, StepResult& result);
+
+  const std::vector<PipelineEvent>& events() const { return events_; }  // the pipeline's events of the newest step
+  Trace& trace() { return trace_; }
+  TracedWork& work() { return work_; }  // what the step's queues tell of layers and kernels
+
+ private:
+  // A timing event, and the rank's communication time up to it.
+  struct Edge {
+    TimingEvent moment;
+    CommunicationTime::Seconds communicated;
+  };
+  struct Opened {
+    std::int64_t micro_batch, chunk;
+    TimingEvent begins, ends;
+  };
+  struct Update {
+    Edge begins, ends;
+    TimingEvent updated;
+  };
+  Edge edge() const {
+    const TimingEvent moment = now();
+    return {moment, mesh_.time().until(moment.host)};
+  }
+  double span(Trace::Kind kind, const TimingEvent& begins, const TimingEvent& ends, std::int64_t micro_batch = -1,
+              std::int64_t chunk = -1);
+  double computing(const Edge& begins, const Edge& ends) const;
+
+  const Mesh& mesh_;
+  const Queue queue_;
+  const Clock& clock_;
+  Trace trace_;
+  TracedWork work_;
+  std::array<Edge, 4> edges_;
+  std::vector<Opened> opened_;     // the reading of each micro-batch of this step
+  std::optional<Update> update_;   // the update of this step
+  std::optional<Update> earlier_;  // on a device: the update of the previous step
+  CompletedEvent known_;
+  std::vector<PipelineEvent> events_;
+  bool settled_ = false;  // the newest step has been settled
+};
+
+}  // namespace chorale

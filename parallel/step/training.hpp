@@ -1,0 +1,203 @@
+// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy changes only four
+// things: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are reduced
+// (reducer.hpp), and what the optimizer owns (buckets.hpp).
+//
+//   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
+//
+// publish: with ZeRO-1 and 2, each rank gets the values of the parameters that other ranks updated. Otherwise nothing is
+// sent.
+//
+// Gradients are scaled once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the end,
+// they are divided by the number of tokens in the whole batch, over all ranks.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layers/attention_work.hpp"
+#include "layers/choice_counts.hpp"
+#include "layers/learning_rate.hpp"
+#include "layers/loss_scaler.hpp"
+#include "layers/optimizer.hpp"
+#include "layers/router_balance.hpp"
+#include "parallel/context/context.hpp"
+#include "parallel/experts/experts.hpp"
+#include "parallel/step/batch_totals.hpp"
+#include "parallel/step/offload.hpp"
+#include "parallel/step/rows.hpp"
+#include "parallel/step/stage.hpp"
+#include "parallel/step/step_account.hpp"
+#include "parallel/step/updates.hpp"
+#include "src/base/clock.hpp"
+#include "src/base/error.hpp"
+#include "src/math/device_kernels.hpp"
+#include "src/memory/planned_arena.hpp"
+#include "src/tier/file_tier.hpp"
+
+namespace chorale {
+
+struct TrainingOptions {
+  ModelShape shape;
+  Remake remake = Remake::none;
+  DType compute = DType::f32;
+  std::string numerics = "fast";
+  std::int64_t global_batch = 8, micro_batch = 8;  // sequences
+  std::string optimizer = "adamw";
+  bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, momentum = 0.9;
+  double clip = 1;  // the largest gradient norm; 0: no clipping
+  LearningRate rate;
+  LossScaler scaler;
+  std::uint64_t seed = 1234;
+  int threads = 1;
+  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
+  std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
+  std::string reducer = "bucketed";      // or "naive", which does not work with ZeRO
+  std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
+  bool contiguous_memory = false;        // activations and gradients that a step makes lie in one piece of memory
+  bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
+  ExchangeOptions exchange = {};         // how rows travel to experts and back
+  ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
+  bool packed = false;                   // a sample may hold several documents (src/data/documents.hpp)
+  std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
+  OffloadOptions offload = {};           // what lives in a file
+  UpdateTime update = UpdateTime::after;
+  BuildModel build = {};            // builds the model; empty: build_gpt
+  Meter* meter = nullptr;           // of a plan: learns the work of the kernels
+  KernelTimer* timer = nullptr;     // learns when kernels run; null: the trace of the account does
+  std::int64_t prefetch_units = 1;  // under ZeRO-3, how many units ahead values are gathered
+  // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
+  // Numerics::gradient_type before. Empty: in that type too.
+  std::optional<DType> gradient_sums = {};
+
+  Queue queue() const {
+    Queue queue = queue_on(device, threads);
+    queue.meter = meter;
+    queue.timer = timer;
+    return queue;
+  }
+};
+
+class Training {
+ public:
+  Training(const TrainingOptions& options, Memory& memory, Clock& clock);  // on one rank
+  Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock);
+  Training(const Training&) = delete;
+
+  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. Then the program may try
+  // the step again, with other samples, or skip it.
+  StepResult step(const ReadSamples& read);
+  StepResult skip_step();  // collective: counts a step that changes no weight, and consumes its samples
+  void skip_samples_to(std::int64_t cursor) { samples_ = cursor; }
+  // Collective. The mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
+  // gradients.
+  double evaluate(const ReadSamples& read, std::int64_t samples);
+  // The same, unless `is_cut` returns true on any rank: then all ranks return nullopt soon after. It is asked between
+  // micro-batches, in a pipeline every few of them. Empty: never.
+  std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
+                                            const std::function<bool()>& is_cut);
+
+  std::int64_t steps() const { return steps_; }
+  std::int64_t samples() const { return samples_; }  // samples consumed so far: the data cursor
+  const TrainingOptions& options() const { return options_; }
+  const Mesh& mesh() const { return mesh_; }
+  const Ledger& ledger() const { return ledger_; }
+  KeptBlocks kept() const { return arena_ ? arena_->kept() : memory_.memory().kept(); }  // free memory of this rank
+  const std::optional<PlannedArena>& arena() const { return arena_; }                    // of --contiguous-memory
+  const Ledger& tier_ledger() const { return tier_ledger_; }
+  const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
+  void settle_update() { updates_->settle(); }               // waits for a delayed update, before its states are used
+  // The bytes that passes and updates moved from and to the tier since clear_tier_traffic(). Skipped steps have no update.
+  const TierTraffic& tier_passes() const { return buckets_->traffic(); }
+  const TierTraffic& tier_updates() const { return tier_updates_; }
+  void clear_tier_traffic() { buckets_->traffic() = tier_updates_ = {}; }
+  const std::vector<ParameterPointer>& parameters() const { return parameters_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  Buckets& buckets() { return *buckets_; }
+  LossScaler& scaler() { return options_.scaler; }
+  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace these
+  std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
+  std::unique_ptr<AttentionScheme>& attention() { return attention_; }  // null if ranks do not divide sequences
+  // After the optimizer's states were read. `reads_values`: this rank's shards of the values were read, too.
+  void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
+  // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
+  // publishes the values as after a step.
+  void publish();
+
+  const PipelineSchedule& schedule() const { return schedule_; }
+  const TokenCut& cut() const { return cut_; }
+  const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
+  const RouterBalance& balance() const { return balance_; }
+  const AttentionWork& attention_work() const { return attention_work_; }  // if ranks divide sequences, since the start
+  StepAccount& account() { return account_; }
+  const StepAccount& account() const { return account_; }
+  // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
+  // layers declare them.
+  std::int64_t activation_bytes() const { return activation_bytes_; }
+  std::int64_t declared_activation_bytes();
+  // Throws unless the layers kept the bytes that they declare: plans, and the choice of a layout, rely on them.
+  void check_activations();
+
+ private:
+  using Prepare = std::function<void(MicroBatch&)>;
+  // The results of a batch over all ranks.
+  struct Outcome {
+    double loss = 0;           // the mean over the counted tokens
+    std::int64_t tokens = 0;   // the number of counted tokens
+    double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
+  };
+  OptimizerTier optimizer_tier();
+  Queue update_queue() const;          // where the optimizer computes
+  FileTier::Times tier_times() const;  // zeros if no file is in use
+  Context context(std::int64_t first_sample, std::int64_t samples);
+  std::int64_t tokens_here() const { return cut_.tokens(mesh_.context().rank()); }  // of each sample
+  Keeps declared();
+  std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
+  // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
+  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
+  PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
+                            const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
+                            const Prepare& prepare, const std::function<bool(std::int64_t micro_batch)>& ends_before = {});
+  PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
+  void clear_totals();
+  std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares, std::span<std::int64_t> counts = {});
+  SquareSum squares_of_gradients(double scale);
+  void each_site(const std::function<void(SumSite&)>& visit);
+  std::optional<Error> trouble_of_sums();
+  [[noreturn]] void name_first_nan(const ReadSamples& read);
+
+  TrainingOptions options_;
+  Mesh mesh_;
+  Clock& clock_;
+  StepAccount account_;  // outlives all kernels and calls, which it traces
+  Ledger ledger_;
+  std::optional<PlannedArena> arena_;
+  Allocator memory_;
+  Ledger tier_ledger_;                   // of what lives in the file
+  std::unique_ptr<Memory> tier_memory_;  // null: nothing does
+  std::optional<Allocator> tier_;
+  TierTraffic tier_updates_;
+  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients of a GPU that are on the host
+  std::unique_ptr<ShardBoundary> boundary_;
+  TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks
+  std::unique_ptr<ExpertExchange> exchange_;
+  std::unique_ptr<SequenceRows> sequences_;
+  std::unique_ptr<AttentionScheme> attention_;
+  Stage stage_;
+  std::vector<ParameterPointer> parameters_;
+  std::unique_ptr<Buckets> buckets_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Reducer> reducer_;
+  std::unique_ptr<Updates> updates_;
+  PipelineSchedule schedule_;
+  std::vector<std::size_t> read_by_;  // see read_at_latest()
+  std::int64_t tokens_ = 0;           // targets of this batch that count, on ranks where has_loss()
+  ChoiceCounts choices_;
+  RouterBalance balance_;
+  BatchTotals batch_totals_;
+  AttentionWork attention_work_;
+  std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
+};
+
+}  // namespace chorale

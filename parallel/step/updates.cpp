@@ -1,0 +1,84 @@
+#include "parallel/step/updates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parallel/step/first_nan.hpp"
+
+namespace chorale {
+
+UpdateTime update_time_named(const std::string& name) {
+  const auto row = std::ranges::find(update_times, name);
+  require(row != std::end(update_times), "no update is called {}", name);
+  return static_cast<UpdateTime>(row - std::begin(update_times));
+}
+
+TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
+  if (time == UpdateTime::after) return update;
+  if (time != UpdateTime::delayed) return {};
+  constexpr auto values = static_cast<std::size_t>(Category::params), states = static_cast<std::size_t>(Category::optimizer);
+  TierTraffic exposed;
+  exposed.read[values] = update.read[values], exposed.written[values] = update.written[values];
+  exposed.read[states] = update.read[states] - update.written[states];  // the update writes all states that it reads
+  return exposed;
+}
+
+// A plan is of a step whose assumption holds. A run knows nothing about its first step.
+Updates::Updates(UpdateTime time, Optimizer& optimizer, Buckets& buckets, const Numerics& numerics, const Queue& queue,
+                 bool plans)
+    : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {
+  if (time == UpdateTime::overlapped || time == UpdateTime::speculative)
+    buckets.on_summed = [this](const Bucket& bucket) {
+      if (begun_) optimizer_.start(bucket.value_shard);
+    };
+  if (time == UpdateTime::delayed)
+    buckets.on_open = [this](const Bucket& bucket) { optimizer_.finish_bucket(bucket.gradient_shard); };
+}
+
+void Updates::begin(double rate, double usual) {
+  usual_ = usual;
+  begun_ = time_ == UpdateTime::overlapped || (time_ == UpdateTime::speculative && confident_);
+  if (begun_) optimizer_.begin(rate, usual, numerics_, queue_);
+}
+
+void Updates::cancel(std::int64_t step) {
+  if (!std::exchange(begun_, false)) return;
+  optimizer_.finish();
+  if (time_ == UpdateTime::overlapped)
+    throw NotFinite(step, " produced Inf or NaN in its loss or gradients",
+                    "the update overlapped the backward pass, so the step cannot be repeated to find the first one",
+                    "use --update after or speculative: their errors name the layer", true);
+  optimizer_.take_back(queue_);
+}
+
+Updates::Done Updates::end(double rate, double scale, bool skipped) {
+  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the step before ends here
+  confident_ = !skipped && scale == usual_;
+  if (std::exchange(begun_, false)) {
+    optimizer_.finish();
+    done.sweeps = 1;
+    if (confident_) return done;
+    if (time_ == UpdateTime::overlapped)
+      throw Error(Exit::runtime, "an update that overlapped the backward pass assumed another factor of the gradients",
+                  fmt::format("assumed {:.9g}, it is {:.9g}: some tokens do not count", usual_, scale),
+                  "use --update after or speculative for data with masked tokens");
+    optimizer_.take_back(queue_);
+    done.taken_back = 1;
+  }
+  if (time_ == UpdateTime::delayed) {
+    optimizer_.finish();
+    optimizer_.publish(queue_);
+  }
+  if (skipped) return done;
+  ++done.sweeps;
+  if (time_ == UpdateTime::delayed) {
+    optimizer_.begin(rate, scale, numerics_, queue_);
+    optimizer_.start();
+  } else {
+    optimizer_.step(rate, scale, numerics_, queue_);
+  }
+  return done;
+}
+
+}  // namespace chorale

@@ -1,0 +1,187 @@
+#include "parallel/step/zero.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "src/math/cast.hpp"
+
+namespace chorale {
+namespace {
+
+class Sharded final : public Reducer {
+ public:
+  explicit Sharded(Buckets& buckets) : buckets_(buckets), after_(buckets) {}
+
+  void begin(std::int64_t micro_batches) override {
+    for (Bucket& bucket : buckets_.all()) {
+      bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+      bucket.micro_batches = micro_batches;
+    }
+    begun_.clear();
+  }
+
+  // Acts once all gradients of a bucket are ready for this micro-batch. Sums the gradients over ranks, adds this rank's
+  // block of the sum to its shard, and drops the whole gradients.
+  void ready(const Parameter& parameter) override {
+    Bucket& bucket = buckets_.of(parameter);
+    if (--bucket.waits_for > 0) return;
+    bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+    add_before(buckets_, bucket);
+    const std::int64_t length = bucket.count / bucket.group->size();
+    const Tensor sum = bucket.summed.narrow(length * bucket.group->rank(), length);
+    bucket.group->reduce_scatter(bucket.summed, sum);
+    const bool is_first = begun_.insert(&bucket).second, is_last = --bucket.micro_batches == 0;
+    if (is_first) buckets_.open_shard(bucket);
+    if (buckets_.away(bucket.gradient_shard))
+      add_in_tier(bucket, sum, is_first);
+    else
+      add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
+    bucket.bind_gradients({});
+    if (!is_last) return;
+    summed_ = &bucket;
+    if (!writing_) begin_after();
+  }
+
+  void finish() override {
+    end_writing();
+    after_.finish();
+  }
+
+  void publish() override {
+    if (buckets_.options().zero < 3) gather_values(buckets_);  // with ZeRO-3, each unit gathers its own values
+  }
+
+ private:
+  // The first micro-batch of a step finds zeros, which need not be read, and its sum is written while the next unit
+  // computes. The sums of later micro-batches are added window by window.
+  void add_in_tier(Bucket& bucket, const Tensor& sum, bool is_first) {
+    end_writing();
+    if (!is_first) return buckets_.add_to_shard(sum, bucket.gradient_shard);
+    if (bucket.group->size() == 1) {
+      add_zeros(sum);
+      writing_ = Staged(sum, Category::grads);
+    } else {
+      writing_ = buckets_.staged(bucket.gradient_shard, Category::grads);
+      clear(writing_.tensor());
+      add(sum.slice(), writing_.tensor().slice(), buckets_.options().queue);
+    }
+    writing_.start_write(bucket.gradient_shard, buckets_.traffic());
+  }
+  // Adds zeros, which turns −0 into 0, as on a rank that adds to a cleared shard.
+  void add_zeros(const Tensor& sum) {
+    if (!is_floating(sum.dtype())) return;
+    const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);
+    const Tensor zeros = buckets_.zeros(most);
+    for (std::int64_t first = 0; first < sum.count(); first += most) {
+      const std::int64_t count = std::min(most, sum.count() - first);
+      add(zeros.narrow(0, count).slice(), sum.narrow(first, count).slice(), buckets_.options().queue);
+    }
+  }
+  void end_writing() {
+    writing_.wait(), writing_ = {};
+    begin_after();
+  }
+  void begin_after() {
+    if (const Bucket* const bucket = std::exchange(summed_, nullptr)) after_.start(*bucket);
+  }
+
+  Buckets& buckets_;
+  std::set<const Bucket*> begun_;   // those whose shard has sums of this step
+  Staged writing_;                  // the sum that is being written to the tier
+  const Bucket* summed_ = nullptr;  // its bucket, if that was the last micro-batch
+  SumsAfter after_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets) { return std::make_unique<Sharded>(buckets); }
+
+ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets)
+    : WrappingLayer(std::move(inner)), buckets_(buckets) {
+  for (const ParameterPointer& p : uses) {
+    Bucket* const bucket = &buckets_.of(*p);
+    if (std::ranges::find(mine_, bucket, &Part::bucket) == mine_.end()) mine_.push_back({bucket});
+  }
+}
+
+void ZeroUnit::read(Pass pass) {
+  if (buckets_.options().zero < 3) return;
+  for (Part& part : mine_) {
+    if (!buckets_.away(part.bucket->value_shard) || part.shard || gathers_near(*part.bucket, pass)) continue;
+    part.shard = buckets_.staged(part.bucket->value_shard, Category::params);
+    part.shard.start_read(part.bucket->value_shard, buckets_.traffic());
+  }
+}
+
+void ZeroUnit::fetch(Pass pass) {
+  read(pass);
+  if (buckets_.options().zero < 3) return;
+  for (Part& part : mine_) {
+    Bucket& bucket = *part.bucket;
+    if (bucket.values || (part.shard && bucket.group->size() == 1)) continue;
+    part.shard.wait();
+    bucket.bind_values(buckets_.new_values(bucket));
+    const bool near = gathers_near(bucket, pass);
+    part.gathering = (near ? bucket.near : bucket.group)
+                         ->start_all_gather(near         ? bucket.near_shard
+                                            : part.shard ? part.shard.tensor()
+                                                         : bucket.value_shard,
+                                            bucket.values);
+  }
+}
+
+// All reads begin before the first fetch() waits for one of them.
+void ZeroUnit::prefetch(Pass pass) {
+  std::vector<ZeroUnit*> ahead;
+  const std::int64_t most = buckets_.options().prefetch_units;
+  for (ZeroUnit* unit = next(pass); unit && std::ssize(ahead) <= most; unit = unit->next(pass)) ahead.push_back(unit);
+  for (ZeroUnit* unit : ahead) unit->read(pass);
+  if (std::ssize(ahead) > most) ahead.pop_back();
+  for (ZeroUnit* unit : ahead) unit->fetch(pass);
+}
+
+void ZeroUnit::need(Pass pass) {
+  fetch(pass);
+  for (Part& part : mine_) {
+    part.gathering.wait();
+    if (!part.shard || part.bucket->values) continue;
+    part.shard.wait();
+    part.bucket->bind_values(part.shard.tensor());
+  }
+}
+
+void ZeroUnit::release() {
+  if (buckets_.options().zero < 3) return;
+  for (Part& part : mine_) part.bucket->bind_values({}), part.shard = {};
+}
+
+void ZeroUnit::keep() {
+  for (const Part& part : mine_)
+    if (const Bucket& bucket = *part.bucket; bucket.near)
+      copy(bucket.values.narrow(bucket.near_shard.count() * bucket.near->rank(), bucket.near_shard.count()).slice(),
+           bucket.near_shard.slice());
+}
+
+Tensor ZeroUnit::forward(const Tensor& x, Context& context) {
+  need(Pass::forward);
+  prefetch(Pass::forward);
+  const Tensor y = inner_->forward(x, context);
+  if (context.tape) keep();  // a backward pass follows
+  release();
+  return y;
+}
+
+Tensor ZeroUnit::backward(const Tensor& dy, Context& context) {
+  need(Pass::backward);
+  prefetch(Pass::backward);
+  context.weight_gradient([this] {
+    for (const Part& part : mine_)
+      if (!part.bucket->gradients) part.bucket->bind_gradients(buckets_.new_gradients(*part.bucket));
+  });
+  const Tensor dx = inner_->backward(dy, context);
+  release();
+  return dx;
+}
+
+}  // namespace chorale

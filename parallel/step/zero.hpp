@@ -1,0 +1,60 @@
+// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one shard of the gradients, and under
+// ZeRO-3 also one shard of the values. A unit of the model is an embedding, a block or the head. A unit has whole
+// gradients only during its backward pass. Under ZeRO-3 it has whole values only during its forward and its backward
+// pass.
+//
+//   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
+//   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
+//
+// While a unit computes, the values of the next K units are gathered (BucketOptions::prefetch_units), and the shards of the
+// unit after them are read from a slow tier. Then 1 + K units have whole values. All ranks make these calls in the same
+// order, which depends on K. After the reduce-scatter, a rank adds the sum to its shard.
+//
+// With N ranks, Ψ parameters and ring algorithms, a rank sends (N−1)/N·Ψ elements in one gather or reduce-scatter of all
+// parameters. ZeRO-2 pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times
+// per micro-batch. In f32, weights take 4 bytes per parameter, gradients 4 and Adam's two moments 8. This makes 4Ψ + 12Ψ/N
+// bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole tensors of the units that compute.
+//
+// Under hpz, a rank keeps its secondary shard of a unit's values after the forward pass (Bucket::near_shard). The backward
+// pass gathers these shards among the S near ranks: (S−1)/S·Ψ elements, which need not leave a host. In f32 the secondary
+// shards take 4Ψ/S bytes.
+#pragma once
+#include "layers/wrapping.hpp"
+#include "parallel/step/reducer.hpp"
+
+namespace chorale {
+
+// Wraps one unit: provides its whole tensors before the unit computes, and drops them afterwards.
+class ZeroUnit final : public WrappingLayer {
+ public:
+  ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
+  // Sets the units before and after this one in the forward pass. Null: there is none.
+  void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
+
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+
+ private:
+  enum class Pass { forward, backward };
+  // These functions do nothing under ZeRO-2, because values are always whole there.
+  void read(
+      Pass pass);  // starts to read the unit's shards from a slow tier, unless they are in memory or that has been started
+  void fetch(Pass pass);     // starts to gather the unit's values, unless that has been started; waits for read()
+  void prefetch(Pass pass);  // fetches the next units, and reads the one after them
+  ZeroUnit* next(Pass pass) const { return pass == Pass::forward ? after_ : before_; }
+  void need(Pass pass);  // waits until the unit's values are gathered
+  void release();        // drops the unit's whole values
+  void keep();           // under hpz, copies this rank's secondary shards from the whole values
+  static bool gathers_near(const Bucket& bucket, Pass pass) { return bucket.near && pass == Pass::backward; }
+
+  struct Part {
+    Bucket* bucket;
+    Staged shard = {};  // the copy of a shard in a slow tier
+    Axis::Pending gathering = {};
+  };
+  Buckets& buckets_;
+  std::vector<Part> mine_;
+  ZeroUnit *before_ = nullptr, *after_ = nullptr;
+};
+
+}  // namespace chorale

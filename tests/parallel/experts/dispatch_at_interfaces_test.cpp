@@ -1,0 +1,100 @@
+// Dispatch by host, measured at the network interfaces of several hosts. With uniformly drawn experts it must send D(g)/k of
+// the bytes of a plain dispatch, within three standard deviations (D(g): parallel/experts/experts_by_host.hpp).
+//
+// Per token, let a be the number of other hosts that it goes to, and b the number of its experts there. The bytes of both
+// dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens its deviation is about
+// σ(a − R·b) / (E[b]·√T). On one host nothing crosses an interface, so only the runs on several hosts check anything.
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "layers/context.hpp"
+#include "parallel/experts/experts_by_host.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/math/forced_routing.hpp"
+#include "src/math/routing.hpp"
+#include "tests/collectives/worlds.hpp"
+
+namespace chorale {
+namespace {
+
+// Interfaces also count acknowledgements and what a busy machine sends again. Undisturbed runs differ by less than 0.001.
+constexpr double overhead = 0.02;
+constexpr std::int64_t experts = 12, chosen = 3, tokens = 1024, width = 512;
+
+struct Expected {
+  double ratio = 0, deviation = 0;
+};
+
+// Over all choices of k experts, by a token on host 0 of `hosts`, which have equally many experts.
+Expected expected_ratio(int hosts, double all_tokens) {
+  const auto of_other_hosts = ((1U << experts) - 1) & ~((1U << (experts / hosts)) - 1);
+  double choices = 0, a1 = 0, b1 = 0, a2 = 0, b2 = 0, ab = 0;
+  for (unsigned set = 0; set < 1U << experts; ++set) {
+    if (std::popcount(set) != chosen) continue;
+    double a = 0;
+    const double b = std::popcount(set & of_other_hosts);
+    for (int host = 1; host < hosts; ++host) a += (set >> (host * experts / hosts) & ((1U << (experts / hosts)) - 1)) != 0;
+    choices += 1, a1 += a, b1 += b, a2 += a * a, b2 += b * b, ab += a * b;
+  }
+  const double r = a1 / b1;
+  return {r, std::sqrt((a2 - 2 * r * ab + r * r * b2) / choices) / (b1 / choices * std::sqrt(all_tokens))};
+}
+
+// The bytes that the interfaces of all hosts send during `work`, on rank 0.
+template <class Work>
+double bytes_sent(const Axis& axis, Clock& clock, Work work) {
+  const auto all_sent = [&] {
+    mpi::sleep_until_all(test::world().world(), clock);
+    const std::vector<std::string> sent =
+        mpi::gather(test::world().world(), fmt::format("{}", read_machine(clock).bytes_out));
+    double sum = 0;
+    std::set<int> seen;
+    for (std::size_t rank = 0; rank < sent.size(); ++rank)
+      if (seen.insert(axis.hosts()[rank]).second) sum += std::stod(sent[rank]);
+    return sum;
+  };
+  const double before = all_sent();
+  work();
+  return all_sent() - before;
+}
+
+TEST_CASE("at the network interfaces, a dispatch by host sends the expected share of a plain one", "[spmd][hosts]") {
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!test::joins_all(backend)) continue;
+    const int ranks = test::world().size();
+    const Worlds worlds(open_world(backend.name, test::world(), clock));
+    if (experts % ranks != 0 || ranks == 1) continue;
+    const Mesh mesh(parse_layout(fmt::format("dp{0}.ep{0}", ranks), 0), worlds, {});
+    Axis& axis = mesh.along({"ep"});
+    const int hosts = number_of_hosts(axis.hosts());
+    if (hosts < 2 || ranks % hosts != 0) continue;
+    INFO(backend.name << ", " << hosts << " hosts");
+
+    Ledger ledger;
+    Allocator memory(worlds.memory(), ledger);
+    const auto numerics = fast_numerics();
+    Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+    const RoutingRule rule{.experts = experts, .chosen = chosen, .sequence = tokens};
+    const Tensor logits = context.typed({tokens, experts}, DType::f32), x = context.typed({tokens, width}, DType::f32);
+    const Routing routing =
+        route(logits, rule, tokens, memory, {}, forced_choices(ForcedRouting::uniform, rule, axis.rank()));
+    const ExpertRows home{.experts = experts, .leaves = 1, .counts = routing.counts};
+    const auto sent_by = [&](const ExpertParallel& exchange) {
+      const ExpertRows here = exchange.here(home, routing, context);
+      exchange.dispatch(x, nullptr, routing.places, home, here, context);  // opens connections
+      return bytes_sent(axis, clock, [&] { exchange.dispatch(x, nullptr, routing.places, home, here, context); });
+    };
+    const double plain = sent_by(ExpertParallel(axis)), by_host = sent_by(ExpertsByHost(axis));
+    if (test::world().rank() == 0) {
+      const Expected expected = expected_ratio(hosts, static_cast<double>(tokens * ranks));
+      INFO(
+          fmt::format("{} of {} bytes; expected ratio {:.4f} ± {:.4f}", by_host, plain, expected.ratio, expected.deviation));
+      CHECK(std::abs(by_host / plain - expected.ratio) < 3 * expected.deviation + overhead);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,79 @@
+// Contiguous memory for activations and gradients: the bits, the ledger and the plan of a run without it; what a step makes
+// lies in one piece, and leaves no holes.
+#include "parallel/plan/plan.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+struct Row {
+  const char* layout;
+  Remake remake = Remake::none;
+  bool experts = false;
+};
+constexpr Row rows[] = {{"dp1"},
+                        {"dp1", Remake::full},
+                        {"dp2", Remake::selective},
+                        {"dp2.z2"},
+                        {"dp2.z3", Remake::full},
+                        {"dp1.tp2.sp"},
+                        {"dp1.cp2", Remake::selective},
+                        {"dp1.pp2"},
+                        {"dp1.pp2.zb-h1", Remake::full},
+                        {"dp2.ep2", Remake::none, true}};
+
+TrainingOptions options_of(const Row& row, const char* numerics, const Layout& layout) {
+  TrainingOptions options = test::options_for(numerics, layout);
+  options.micro_batch = layout.stages() > 1 ? 2 : options.global_batch / layout.replicas() / 2;
+  options.remake = row.remake;
+  if (row.experts) options.shape = test::small_moe();
+  return options;
+}
+
+TEST_CASE("contiguous memory changes no bit", "[threads]") {
+  for (const char* numerics : {"fast", "exact"})
+    for (const Row& row : rows) {
+      const Layout layout = parse_layout(row.layout, 0);
+      TrainingOptions options = options_of(row, numerics, layout);
+      INFO(numerics << ", " << row.layout);
+      const test::Seen plain = test::trained(options, layout);
+      options.contiguous_memory = true;
+      CHECK(test::difference(plain, test::trained(options, layout)) == "");
+    }
+}
+
+// Messages between stages are returned when their receiver has them, and experts get other numbers of rows in each step. So
+// only there may requests differ from those of the first step.
+TEST_CASE("what a step makes lies in one piece without holes, and memory is as planned") {
+  for (const Row& row : rows) {
+    const Layout layout = parse_layout(row.layout, 0);
+    TrainingOptions options = options_of(row, "fast", layout);
+    options.contiguous_memory = true;
+    INFO(row.layout);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
+            test::Run run(options, std::move(mesh), memory);
+            run.steps(3);
+            const Ledger& ledger = run.training.ledger();
+            const PlannedArena::Report report = run.training.arena()->report();
+            const bool alike = layout.stages() == 1 && !row.experts;
+            for (const Category c : {Category::activations, Category::grads}) {
+              const auto planned = plan.peak[static_cast<std::size_t>(c)];
+              if (!row.experts && ledger.peak(c) != planned)
+                return fmt::format("{}: planned {}, measured {}", category_names[static_cast<std::size_t>(c)], planned,
+                                   ledger.peak(c));
+            }
+            if (report.served == 0 || (alike && report.unplanned > 0))
+              return fmt::format("{} requests served as planned, {} not", report.served, report.unplanned);
+            if (report.free != report.bytes || report.largest_free != report.bytes)
+              return fmt::format("of {} bytes, {} are free in blocks of at most {}", report.bytes, report.free,
+                                 report.largest_free);
+            if (report.bytes > report.least + report.least / 20)
+              return fmt::format("{} bytes live at once, but the piece has {}", report.least, report.bytes);
+            return "";
+          }) == "");
+  }
+}
+
+}  // namespace
+}  // namespace chorale
