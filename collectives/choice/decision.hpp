@@ -1,6 +1,6 @@
 // Decides what a call will do before a byte moves: whether it works in place, which algorithm it runs, and how many bytes
-// this rank sends. Communicators (route.cpp) and the axes of a plan (parallel/mesh/axis.cpp) share this code, so a plan
-// predicts exactly what a run does.
+// this rank sends. Communicators (route.cpp) and the axes of a plan (mesh/pretended_axis.cpp) share this code, so a
+// plan predicts exactly what a run does.
 //
 //   Call ── key_of ──▶ Key ── problem_of ──▶ Problem ── decide ──▶ Decision {choice, algorithm, bytes sent}
 //

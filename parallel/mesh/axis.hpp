@@ -1,45 +1,29 @@
-// One axis of the mesh as a rank sees it: the group of ranks that differ only in their coordinate on this axis.
-// Strategies call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent
-// waiting is counted for all axes together.
+// One axis of the mesh as a rank sees it: the group of ranks that differ only in their coordinate on this axis. Strategies
+// call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent waiting is counted
+// for all axes together.
 //
-// An axis can also pretend: it has no peers and sends nothing, but counts the bytes that a real axis would send.
-// Pretending axes and real communicators choose algorithms with the same code (decision.hpp). So a plan (plan.hpp) runs
-// the real code of a training step on phantom tensors, which have shapes but no memory. The plan's predictions must equal
+//                 Axis ── live_axis.hpp        a communicator: sends, measures, and records calls in a trace
+//                      └─ pretended_axis.hpp   no peers: counts what a live axis would send, and writes a script of calls
+//
+// Both choose algorithms with the same code (choice/decision.hpp). So a plan (plan/plan.hpp) runs the real code of a
+// training step on pretended axes and on phantom tensors, which have shapes but no memory. The plan's predictions must equal
 // the measured counts exactly.
 #pragma once
-#include <array>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "collectives/choice/decision.hpp"
-#include "parallel/mesh/call_price.hpp"
+#include "collectives/call/communicator.hpp"
+#include "parallel/mesh/account.hpp"
 #include "parallel/mesh/communication_time.hpp"
-#include "parallel/mesh/script.hpp"
-#include "parallel/mesh/trace.hpp"
 #include "src/memory/tensor.hpp"
 
 namespace chorale {
 
-// The operations that an axis counts: every collective, and messages from one rank to another.
-inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::barrier) + 1;
-inline constexpr std::size_t operations = messages + 1;
-const char* operation_name(std::size_t operation);
-
-struct Account {
-  struct Entry {
-    std::int64_t calls = 0;
-    std::int64_t bytes = 0;     // sent by this rank; −1: unknown, because a library's own algorithm sent them
-    std::int64_t crossing = 0;  // of these, to ranks on other hosts; −1: unknown
-    std::int64_t due = 0;       // of an all_to_all: the bytes that by the counts of its rows leave this rank
-    bool operator==(const Entry&) const = default;
-  };
-  std::array<Entry, operations> entries{};
-};
-using Accounts = std::map<std::string, Account>;  // key: the name of the axis
+class Script;
+class Trace;
 
 // How many rows each rank of a group sends to each other one: rank r sends [r · size + s] rows to rank s.
 using RowsBetween = std::vector<std::int64_t>;
@@ -50,7 +34,7 @@ class Axis {
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
-    Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call);
+    Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t number);
     Pending(Pending&&) = default;
     Pending& operator=(Pending&& other) noexcept;  // swaps the two calls
     void wait();
@@ -60,41 +44,41 @@ class Axis {
     Axis* axis_ = nullptr;
     Tensor input_, output_;  // declared before request_, whose destructor waits for the call and still needs the tensors
     Request request_;
-    std::int64_t call_ = -1;  // the call's number in the trace, or in the script of a pretending axis
+    std::int64_t number_ = -1;  // of the call in the trace or in the script; −1: in neither
   };
 
-  // `time` belongs to the rank and must outlive the axis.
-  Axis(std::string name, Communicator group, CommunicationTime& time);
-  // An axis that pretends to be rank `rank` of `size` ranks, which are on these hosts (Problem::hosts).
-  Axis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend, const std::string& algorithm,
-       std::shared_ptr<const Selector> selector, CommunicationTime& time);
+  virtual ~Axis() = default;
+  Axis(const Axis&) = delete;
 
   const std::string& name() const { return name_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  const std::vector<int>& hosts() const { return group_ ? group_.hosts() : hosts_; }  // of the ranks: Problem::hosts
-  bool pretends() const { return !group_; }
+  virtual const std::vector<int>& hosts() const = 0;  // of the ranks: Problem::hosts
+  virtual bool pretends() const = 0;
   const Account& account() const { return account_; }
-  CommunicationTime& time() const { return *time_; }
+  CommunicationTime& time() const { return time_; }
   void clear_account() { account_ = {}; }
-  void write_in(Trace& trace) { trace_ = &trace; }  // records calls in `trace`, which must outlive all calls
-  // A pretending axis notes its calls, with their prices, in `script`, which must outlive all calls.
-  void write_in(Script& script) { script_ = &script, foreseen_.clear(); }  // known calls have no price yet
-  void give_up(const std::exception& why) {  // tells the peers that this rank failed, so that they stop waiting
-    if (!pretends() && size_ > 1) group_.give_up(why);
-  }
-  std::vector<std::string> exchange(const std::string& mine);  // the texts of all ranks, in rank order
+  // A live axis records its calls in `trace`; a pretended axis writes them, with their prices, in `script`. Each ignores the
+  // other. The trace and the script must outlive all calls.
+  virtual void record_in(Trace&) {}
+  virtual void write_in(Script&) {}
+  virtual void give_up(const std::exception&) {}  // tells the peers that this rank failed, so that they stop waiting
+  virtual void poll() const {}                    // progresses all calls in flight, on every axis
+
+  // The texts of all ranks, in rank order. A pretended axis returns this rank's text for every rank.
+  virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   // Asks all ranks a question without waiting for them. Neither an exchange nor a vote is part of the account.
   class Vote {
    public:
+    explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}
     bool any();  // whether any rank said yes; waits until all ranks have voted
 
    private:
-    friend class Axis;
+    friend class LiveAxis;
     std::unique_ptr<std::int32_t> yes_;  // declared before request_, whose destructor waits for the call
     Request request_;
   };
-  Vote start_vote(bool yes);
+  virtual Vote start_vote(bool yes) { return Vote(yes); }
 
   // All blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call is in place if
   // `block` is a view of this rank's block of the other tensor.
@@ -126,18 +110,18 @@ class Axis {
     const Sizes sizes = sizes_of(input, rows);
     return start({input, output, sizes});
   }
-  void poll() const {  // progresses all calls in flight, on every axis
-    if (group_) group_.poll();
-  }
   Pending start_send(const Tensor& x, int to);
-  Pending start_recv(const Tensor& x, int from);
+  virtual Pending start_recv(const Tensor& x, int from) = 0;
 
- private:
+ protected:
+  // `time` belongs to the rank and must outlive the axis.
+  Axis(std::string name, int rank, int size, CommunicationTime& time)
+      : name_(std::move(name)), rank_(rank), size_(size), time_(time) {}
+
   // The counts of an all_to_all, in elements.
   struct Sizes {
     std::vector<std::int64_t> given, taken, everybodys;  // this rank sends, this rank receives, all ranks send
   };
-  Sizes sizes_of(const Tensor& input, const RowsBetween& rows) const;
   // A call, and the tensors that hold its buffers. Phantom buffers have no addresses, so the tensors' storage shows whether
   // the call is in place.
   struct TensorCall : Call {
@@ -150,44 +134,31 @@ class Axis {
     static Slice slice_of(const Tensor& x) { return x ? x.slice() : Slice{}; }
     const Tensor &from, &to;
   };
+  std::int64_t due_of(const Call& call) const;  // Sent::due
+  void count(std::size_t operation, const Sent& sent) { account_.add(operation, sent); }
+
+ private:
+  // Of a call that needs other ranks: carries it out and counts it.
+  virtual void carry_out(const TensorCall& call) = 0;
+  virtual Pending begin(const TensorCall& call) = 0;
+  virtual Pending begin_send(const Tensor& x, int to) = 0;
+  // Of a started call, by its number.
+  virtual void wait_for(Request& request, std::int64_t number) = 0;
+  virtual bool test(Request& request, std::int64_t number) = 0;
+  virtual double now() const = 0;
+
+  Sizes sizes_of(const Tensor& input, const RowsBetween& rows) const;
   void run(const TensorCall& call);
   void run_uneven(TensorCall call, const std::vector<std::int64_t>& rows);
   Pending start(const TensorCall& call);
   // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
   // Returns false for all other calls.
   bool done_alone(const Call& call);
-  struct Sent {
-    std::int64_t bytes = 0, crossing = 0, due = 0;
-  };
-  std::int64_t due_of(const Call& call) const;
-  // The bytes that this rank would send in a call, and the price of the call. Without a script it has no price.
-  struct Foreseen {
-    Sent sent;
-    CallPrice price;
-    CallVolume volume;
-  };
-  const Foreseen& foreseen(const TensorCall& call);
-  int pretend(const TensorCall& call);  // returns the call's number in the script; −1: there is no script
-  template <class Do>
-  std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
-  Pending message(const char* operation, Request request, const Tensor& x);
-  Pending pretend(const Tensor& x, int from, int to);
-  void add(std::size_t operation, Sent sent);
-  bool writes() const { return trace_ && trace_->on(); }
-  double now() const { return group_ ? group_.clock().seconds() : 0; }
 
   std::string name_;
   int rank_, size_;
-  std::vector<int> hosts_;
-  Communicator group_{nullptr};
-  std::string backend_;
-  RequestedAlgorithms asked_;
-  std::shared_ptr<const Selector> selector_;
-  std::map<Key, Foreseen> foreseen_;  // by kind of call
   Account account_;
-  CommunicationTime* time_;
-  Trace* trace_ = nullptr;
-  Script* script_ = nullptr;
+  CommunicationTime& time_;
 };
 
 // Collective: the values of all ranks, in rank order.

@@ -5,7 +5,9 @@
 #include <ranges>
 #include <utility>
 
+#include "parallel/mesh/live_axis.hpp"
 #include "parallel/mesh/placement.hpp"
+#include "parallel/mesh/pretended_axis.hpp"
 #include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -174,9 +176,7 @@ std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
 }
 
 Mesh::Mesh(const Layout& layout, std::int64_t rank)
-    : layout_(layout),
-      place_(coordinates_of(layout, rank)),
-      alone_(std::make_unique<Axis>("alone", 0, 1, std::vector<int>{}, "", "", nullptr, *time_)) {}
+    : layout_(layout), place_(coordinates_of(layout, rank)), alone_(std::make_unique<PretendedAxis>("alone", *time_)) {}
 
 void Mesh::make(const MakeGroup& make_group) {
   for (const Line& line : lines_of(layout_, number_of(layout_, place_, axes_of(*layout_.axes, dense_grid)))) {
@@ -213,9 +213,7 @@ std::vector<std::int64_t> Mesh::context_ranks_along(std::size_t row) const {
 
 Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
   require(layout.ranks() == 1, "{} has {} ranks, but a mesh without a world has one", to_string(layout), layout.ranks());
-  make([&](const Line& line) {
-    return std::make_unique<Axis>(line.name, 0, 1, std::vector<int>{}, "", "", nullptr, *time_);
-  });
+  make([&](const Line& line) { return std::make_unique<PretendedAxis>(line.name, *time_); });
 }
 
 Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : Mesh(layout, worlds.rank()) {
@@ -227,7 +225,7 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
     Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
     const std::string& algorithm = choice_for(algorithms, line.chosen_as);
     if (!algorithm.empty()) group.choose(algorithm);
-    return std::make_unique<Axis>(line.name, std::move(group), *time_);
+    return std::make_unique<LiveAxis>(line.name, std::move(group), *time_);
   });
 }
 
@@ -244,9 +242,9 @@ Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, con
     return hosts_among(ranks, hosts);
   };
   mesh.make([&](const Line& line) {
-    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size), hosts_on(line),
-                                  choice_for(backends, line.chosen_as), choice_for(algorithms, line.chosen_as), selector,
-                                  *mesh.time_);
+    return std::make_unique<PretendedAxis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
+                                           hosts_on(line), choice_for(backends, line.chosen_as),
+                                           choice_for(algorithms, line.chosen_as), selector, *mesh.time_);
   });
   return mesh;
 }

@@ -1,6 +1,6 @@
 // The memory and traffic of one step on one rank, planned without peers and without allocating. The code of Training itself
-// runs on phantom tensors, which have no memory, and on a mesh that pretends (axis.hpp). Nothing is estimated, so a run's
-// counts must equal its plan exactly.
+// runs on phantom tensors, which have no memory, and on a mesh that pretends (pretended_axis.hpp). Nothing is estimated,
+// so a run's counts must equal its plan exactly.
 //
 //   Training on Mesh::pretended, PhantomMemory, a clock that stands still
 //     ledger    →  bytes by category: held after the step, and the peak

@@ -62,7 +62,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   updates_ =
       std::make_unique<Updates>(options.update, *optimizer_, *buckets_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
-  for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
+  for (const auto& axis : mesh_.axes()) axis->record_in(account_.trace());
 }
 
 OptimizerTier Training::optimizer_tier() {

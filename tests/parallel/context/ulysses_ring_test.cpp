@@ -2,6 +2,7 @@
 // hosts, and what is refused.
 #include "parallel/context/context.hpp"
 #include "parallel/mesh/placement.hpp"
+#include "parallel/mesh/pretended_axis.hpp"
 #include "parallel/plan/order.hpp"
 #include "parallel/plan/plan.hpp"
 #include "tests/catch.hpp"
@@ -13,14 +14,14 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-Axis pretended_axis(int rank, const std::vector<int>& hosts, CommunicationTime& time) {
+PretendedAxis pretended_axis(int rank, const std::vector<int>& hosts, CommunicationTime& time) {
   return {"cp", rank, static_cast<int>(hosts.size()), hosts_among(hosts), "threads", "", nullptr, time};
 }
 
 TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacent ranks as were asked for") {
   CommunicationTime time;
   const auto parts_of = [&](const std::vector<int>& hosts, std::int64_t inner) {
-    Axis axis = pretended_axis(0, hosts, time);
+    PretendedAxis axis = pretended_axis(0, hosts, time);
     return inner_parts(axis, inner).part_of();
   };
   CHECK(parts_of({0, 0, 0, 0}, 0) == Numbers{0, 0, 0, 0});

@@ -128,7 +128,7 @@ TEST_CASE("a trace covers the requested step, and agrees with the step's result 
 TEST_CASE("a traced call has its axis, operation, algorithm, backend, type and bytes", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp2", 0), [&](const Mesh& mesh, Memory& memory) -> std::string {
           Trace trace;
-          mesh.data().write_in(trace);
+          mesh.data().record_in(trace);
           Ledger ledger;
           Allocator allocator(memory, ledger);
           const Tensor x(allocator, {6}, DType::f32, Category::workspace);

@@ -1,0 +1,118 @@
+#include "parallel/mesh/live_axis.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace chorale {
+
+LiveAxis::LiveAxis(std::string name, Communicator group, CommunicationTime& time)
+    : Axis(std::move(name), group.rank(), group.size(), time), group_(std::move(group)) {}
+
+void LiveAxis::give_up(const std::exception& why) {
+  if (size() > 1) group_.give_up(why);
+}
+
+template <class Make>
+std::int64_t LiveAxis::account_for(const Call& call, bool started, Make&& make) {
+  const double begun = now();
+  time().wait_begins(begun);
+  const Traffic before = group_.traffic();
+  make();
+  const Traffic& after = group_.traffic();
+  const auto since = [](std::int64_t later, std::int64_t then) { return later < 0 ? -1 : later - then; };
+  count(static_cast<std::size_t>(call.what),
+        {since(after.bytes_sent, before.bytes_sent), since(after.bytes_crossing, before.bytes_crossing), due_of(call)});
+  const double done = now();
+  time().wait_ends(done);
+  if (!records()) return -1;
+  return trace_->add(Trace::Call{.axis = name(),
+                                 .operation = name_of(call.what),
+                                 .algorithm = group_.choice(call).algorithm,
+                                 .backend = group_.backend(),
+                                 .dtype = name_of(call.input.dtype),
+                                 .bytes = std::max(call.input.bytes(), call.output.bytes()),
+                                 .started = started,
+                                 .begins = begun,
+                                 .launched = done,
+                                 .waited = done,
+                                 .ends = done});
+}
+
+void LiveAxis::carry_out(const TensorCall& call) {
+  account_for(call, false, [&] { group_.run(call); });
+}
+
+Axis::Pending LiveAxis::begin(const TensorCall& call) {
+  Request request;
+  const std::int64_t number = account_for(call, true, [&] { request = group_.start(call); });
+  return {*this, std::move(request), call.from, call.to, number};
+}
+
+void LiveAxis::wait_for(Request& request, std::int64_t number) {
+  const double start = now();
+  time().wait_begins(start);
+  request.wait();
+  const double over = now();
+  time().wait_ends(over);
+  time().call_ends(over);
+  if (trace_) trace_->over(number, start, over);
+}
+
+bool LiveAxis::test(Request& request, std::int64_t number) {
+  if (!request.test()) return false;
+  wait_for(request, number);
+  return true;
+}
+
+std::vector<std::string> LiveAxis::exchange(const std::string& mine) {
+  if (size() == 1) return {mine};
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
+  auto length = static_cast<std::int64_t>(mine.size());
+  group_.all_gather({&length, 1, DType::i64}, {lengths.data(), size(), DType::i64});
+  std::string all(static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})), ' ');
+  std::string given = mine;
+  group_.all_gather({given.data(), length, DType::u8}, {all.data(), static_cast<std::int64_t>(all.size()), DType::u8},
+                    lengths);
+  std::vector<std::string> texts;
+  for (std::size_t first = 0; const std::int64_t count : lengths)
+    texts.push_back(
+        all.substr(std::exchange(first, first + static_cast<std::size_t>(count)), static_cast<std::size_t>(count)));
+  return texts;
+}
+
+Axis::Vote LiveAxis::start_vote(bool yes) {
+  Vote vote(yes);
+  if (size() > 1) vote.request_ = group_.start_all_reduce({vote.yes_.get(), 1, DType::i32}, Redop::max);
+  return vote;
+}
+
+Axis::Pending LiveAxis::begin_send(const Tensor& x, int to) { return message("send", group_.start_send(x.slice(), to), x); }
+
+Axis::Pending LiveAxis::start_recv(const Tensor& x, int from) {
+  return message("recv", group_.start_recv(x.slice(), from), x);
+}
+
+// A message between two ranks needs no algorithm. The launch time of a message is not measured, so the trace counts it as
+// zero.
+Axis::Pending LiveAxis::message(const char* operation, Request request, const Tensor& x) {
+  std::int64_t number = -1;
+  if (records()) {
+    const double begun = now();
+    number = trace_->add(Trace::Call{.axis = name(),
+                                     .operation = operation,
+                                     .algorithm = "message",
+                                     .backend = group_.backend(),
+                                     .dtype = name_of(x.dtype()),
+                                     .bytes = x.bytes(),
+                                     .message = true,
+                                     .started = true,
+                                     .begins = begun,
+                                     .launched = begun,
+                                     .waited = begun,
+                                     .ends = begun});
+  }
+  return {*this, std::move(request), x, x, number};
+}
+
+}  // namespace chorale

@@ -1,0 +1,40 @@
+// An axis of ranks that communicate. It measures what its communicator sends and how long the rank waits, and records each
+// call in a trace if there is one.
+#pragma once
+#include "parallel/mesh/axis.hpp"
+#include "parallel/mesh/trace.hpp"
+
+namespace chorale {
+
+class LiveAxis final : public Axis {
+ public:
+  LiveAxis(std::string name, Communicator group, CommunicationTime& time);
+
+  const std::vector<int>& hosts() const override { return group_.hosts(); }
+  bool pretends() const override { return false; }
+  void record_in(Trace& trace) override { trace_ = &trace; }
+  void give_up(const std::exception& why) override;
+  void poll() const override { group_.poll(); }
+  std::vector<std::string> exchange(const std::string& mine) override;
+  Vote start_vote(bool yes) override;
+  Pending start_recv(const Tensor& x, int from) override;
+
+ private:
+  void carry_out(const TensorCall& call) override;
+  Pending begin(const TensorCall& call) override;
+  Pending begin_send(const Tensor& x, int to) override;
+  void wait_for(Request& request, std::int64_t number) override;
+  bool test(Request& request, std::int64_t number) override;
+  double now() const override { return group_.clock().seconds(); }
+
+  // Makes a call, or starts it, and counts it. Returns its number in the trace.
+  template <class Make>
+  std::int64_t account_for(const Call& call, bool started, Make&& make);
+  Pending message(const char* operation, Request request, const Tensor& x);
+  bool records() const { return trace_ && trace_->on(); }
+
+  Communicator group_;
+  Trace* trace_ = nullptr;
+};
+
+}  // namespace chorale

@@ -1,0 +1,54 @@
+// An axis without peers. It makes the decisions of a live axis (choice/decision.hpp) and counts the bytes that this rank
+// would send, but sends nothing. With a script, it also writes down each call with its price.
+#pragma once
+#include <map>
+#include <memory>
+
+#include "collectives/choice/decision.hpp"
+#include "parallel/mesh/axis.hpp"
+#include "parallel/mesh/call_price.hpp"
+#include "parallel/mesh/script.hpp"
+
+namespace chorale {
+
+class PretendedAxis final : public Axis {
+ public:
+  // A group of this rank only. Its calls copy or do nothing.
+  PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
+  // Rank `rank` of `size` ranks, which are on these hosts (Problem::hosts).
+  PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
+                const std::string& algorithm, std::shared_ptr<const Selector> selector, CommunicationTime& time);
+
+  const std::vector<int>& hosts() const override { return hosts_; }
+  bool pretends() const override { return true; }
+  void write_in(Script& script) override;
+  std::vector<std::string> exchange(const std::string& mine) override;
+  Pending start_recv(const Tensor& x, int from) override { return message(x, from, rank()); }
+
+ private:
+  // The bytes that this rank would send in a call, and the price of the call. Without a script it has no price.
+  struct Foreseen {
+    Sent sent;
+    CallPrice price;
+    CallVolume volume;
+  };
+  void carry_out(const TensorCall& call) override;
+  Pending begin(const TensorCall& call) override { return {*this, Request(), call.from, call.to, note(call)}; }
+  Pending begin_send(const Tensor& x, int to) override { return message(x, rank(), to); }
+  void wait_for(Request& request, std::int64_t number) override;
+  bool test(Request& request, std::int64_t number) override;  // the call is over without a wait
+  double now() const override { return 0; }
+
+  const Foreseen& foreseen(const TensorCall& call);
+  int note(const TensorCall& call);  // counts the call; returns its number in the script, −1 without a script
+  Pending message(const Tensor& x, int from, int to);
+
+  std::vector<int> hosts_;
+  std::string backend_;
+  RequestedAlgorithms asked_;
+  std::shared_ptr<const Selector> selector_;
+  std::map<Key, Foreseen> foreseen_;  // by kind of call
+  Script* script_ = nullptr;
+};
+
+}  // namespace chorale
