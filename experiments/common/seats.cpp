@@ -26,15 +26,15 @@ std::string coordinates(const Layout& layout, int rank) {
   const Coordinates place = coordinates_of(layout, rank);
   std::string words;
   for (const std::string& axis : layout.outwards_in())
-    words += fmt::format(" {}{:<{}}", axis, place[row_of(*layout.axes, axis)], std::to_string(layout[axis] - 1).size());
+    words += fmt::format(" {}{:<{}}", axis, place[layout.axes->row_of(axis)], std::to_string(layout[axis] - 1).size());
   return words;
 }
 
 // The axes with several ranks that have groups: those of the dense grid, then those of only the expert grid.
 AxisOrder axes_with_groups(const Layout& layout) {
   AxisOrder axes = layout.outwards_in();
-  const AxisSet only_expert = axes_of(*layout.axes, layout.grids()) & ~axes_of(*layout.axes, dense_grid);
-  for (const std::string& axis : names_of(*layout.axes, layout.divided(only_expert))) axes.push_back(axis);
+  const AxisSet only_expert = layout.axes->in_grids(layout.grids()) & ~layout.axes->in_grids(dense_grid);
+  for (const std::string& axis : layout.axes->names_of(layout.divided(only_expert))) axes.push_back(axis);
   return axes;
 }
 
@@ -107,7 +107,7 @@ nlohmann::ordered_json json_of(const Seats& seats) {
     const auto host = static_cast<std::size_t>(topology.host_of[rank]);
     const Coordinates at = coordinates_of(layout, static_cast<std::int64_t>(rank));
     Json coordinates = Json::object();
-    for (const std::string& axis : layout.outwards_in()) coordinates[axis] = at[row_of(*layout.axes, axis)];
+    for (const std::string& axis : layout.outwards_in()) coordinates[axis] = at[layout.axes->row_of(axis)];
     ranks.push_back({{"rank", rank}, {"host", topology.names[host]}, {"host_number", host}, {"coordinates", coordinates}});
     if (!places.empty()) ranks.back()["place"] = places[rank];
   }

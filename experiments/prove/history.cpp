@@ -51,7 +51,7 @@ std::string first_of(const std::vector<std::string>& names, const ModelShape& sh
 // nothing.
 void add_call(std::vector<std::string>& calls, const Layout& layout, AxisSet set, const char* call) {
   set = layout.divided(set);
-  if (set != 0) calls.push_back(join(names_of(*layout.axes, set), "+") + " " + call);
+  if (set != 0) calls.push_back(join(layout.axes->names_of(set), "+") + " " + call);
 }
 
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
@@ -109,14 +109,14 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm",
              is_total = is_loss || is_norm || tensor == choices || parameter_of(tensor) == "expert_bias";
   const AxisTable& axes = *layout.axes;
-  const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
-                experts = dividing(axes, Divides::experts, expert_grid), in_use = axes_of(axes, layout.grids()),
+  const AxisSet width = axes.dividing(Divides::width), stages = axes.dividing(Divides::layers),
+                experts = axes.dividing(Divides::experts, expert_grid), in_use = axes.in_grids(layout.grids()),
                 shards = layout.zero > 0 ? layout.sharded() & in_use : 0;
   std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && is_total) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
-    add_call(ways, layout, dividing(axes, Divides::tokens), "calls of attention");
+    add_call(ways, layout, axes.dividing(Divides::tokens), "calls of attention");
     add_call(ways, layout, experts, "all_to_all");
     add_call(ways, layout, stages, "send");
     if (layout.zero == 3 || is_loss) add_call(ways, layout, shards, "all_gather of the weights");
@@ -129,7 +129,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");
       break;
     }
-    const AxisSet cut = layout.divided(set_of(axes, p->cut_by)), copies = holding_copies(axes, grid_of(axes, cut)) & ~cut;
+    const AxisSet cut = layout.divided(axes.set_of(p->cut_by)), copies = axes.holding_copies(axes.grid_of(cut)) & ~cut;
     if (p->of_heads || (layout.sequence && p->of_stream)) add_call(sums, layout, width, "all_reduce");
     add_call(sums, layout, copies & shards, "reduce_scatter");
     add_call(sums, layout, copies & ~shards, "all_reduce");

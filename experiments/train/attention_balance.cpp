@@ -12,7 +12,7 @@ void report_attention_balance(RunRecord& run, const Training& training) {
   std::vector<double> places, pairs, seconds;
   for (std::size_t rank = 0; rank < works.size(); ++rank) {
     const Coordinates place = coordinates_of(layout, static_cast<std::int64_t>(rank));
-    places.push_back(static_cast<double>(place[row_of(*layout.axes, "cp")]));
+    places.push_back(static_cast<double>(place[layout.axes->row_of("cp")]));
     pairs.push_back(works[rank].pairs), seconds.push_back(works[rank].seconds);
   }
   run.recorder->numbers("ranks", "attention_pairs", {"rank"}, pairs, "1",

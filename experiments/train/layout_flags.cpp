@@ -31,10 +31,10 @@ void require_known(const std::string& word, const std::string& part, const std::
               (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "there are " + join(known, ", "));
 }
 
-template <class Row>
-std::vector<std::string> names_of_rows(const std::vector<Row>& rows) {
+template <class Rows>
+std::vector<std::string> names_of_rows(const Rows& rows) {
   std::vector<std::string> names;
-  for (const Row& row : rows) names.emplace_back(row.name);
+  for (const auto& row : rows) names.emplace_back(row.name);
   return names;
 }
 
@@ -93,7 +93,7 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
 }
 
 AxisOrder order_of(const std::vector<std::string>& words) {
-  return words == std::vector<std::string>{"auto"} ? AxisOrder() : parse_order(all_axes(), join(words, ","), ',');
+  return words == std::vector<std::string>{"auto"} ? AxisOrder() : all_axes().parse_order(join(words, ","), ',');
 }
 
 void LayoutFlags::declare_layout(Options& o) {
@@ -214,17 +214,6 @@ void LayoutFlags::declare(Options& o) {
   o.add("ds-config", "read options from a DeepSpeed configuration file").words("FILE");
 }
 
-// Whether `flag` overrides `part` of the layout word. It does not if the word contains this part and comes from a source of
-// higher precedence than the flag: --layout z1 on the command line overrides zero = 2 in a file.
-bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
-  const std::vector<std::string> parts = split(word_, '.');
-  const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {
-    return part.empty() ? std::ranges::count(schedule_names(), p) > 0
-                        : p.size() > part.size() && p.starts_with(part) && std::isdigit(p[part.size()]);
-  });
-  return !named || outranks(flag);
-}
-
 bool LayoutFlags::outranks(const std::string& flag) const {
   return options_->find(flag)->source >= options_->find("layout")->source;
 }
@@ -242,41 +231,46 @@ bool LayoutFlags::allows(const Layout& layout) const {
   return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;
 }
 
-Layout LayoutFlags::asked() const {
+LayoutWord LayoutFlags::word() const {
   if (word_ == "all" && !takes_all_)
     usage_error(
         "this command needs a single layout", "layout is all",
         fmt::format("{0} plan --layout all lists the legal layouts, {0} compare --layouts all runs them", program()));
-  Layout layout = parse_layout(all() ? "" : word_, 0);
+  return read_layout_word(all() ? "" : word_);
+}
+
+Layout LayoutFlags::asked(const LayoutWord& word) const {
+  Layout layout = word.layout;
   for (std::size_t row = 0; row < all_axes().size(); ++row)
-    if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, name)) layout.sizes[row] = sizes_[row];
+    if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, word, name))
+      layout.sizes[row] = sizes_[row];
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
-  if (zero_ != "auto" && counts("zero", "z")) layout.zero = std::stoi(zero_);
+  if (zero_ != "auto" && counts("zero", word, "z")) layout.zero = std::stoi(zero_);
   if (distributed_optimizer_ && layout.zero == 0)
     usage_error("the ZeRO options contradict each other", "use-distributed-optimizer means ZeRO-1, but zero is 0",
                 "give one of the two");
   layout.sequence |= sequence_;
   if (const AxisOrder order = order_of(order_); !order.empty() && (layout.order.empty() || outranks("order")))
     layout.order = order;
-  const std::int64_t chunks = counts("virtual-stages", "v") ? chunks_ : 0;
+  const std::int64_t chunks = counts("virtual-stages", word, "v") ? chunks_ : 0;
   if (chunks) layout.chunks = chunks;
   if (chunks > 1 && layout.schedule == default_schedule(1)) layout.schedule = default_schedule(chunks);
   if (chunks == 1 && layout.schedule == default_schedule(2)) layout.schedule = default_schedule(1);
-  if (schedule_ != "auto" && counts("schedule", "")) {
+  if (schedule_ != "auto" && counts("schedule", word, "schedule")) {
     layout.schedule = schedule_;
     if (chunks == 0 && layout.chunks == 1) layout.chunks = find_pipeline_schedule(schedule_)->least_chunks;
   }
   return layout;
 }
 
-Layout LayoutFlags::with_shards(Layout layout) const {
+Layout LayoutFlags::with_shards(Layout layout, const LayoutWord& word) const {
   if (shard_size_ && (hpz_ || layout.hpz))
     usage_error("shard-size and hpz contradict each other",
                 fmt::format("shard-size is {}, but under hpz, ZeRO shards among all replicas", shard_size_),
                 "give one of the two");
   const char* const flag = hpz_ ? "hpz" : "shard-size";
   const std::int64_t size = hpz_ ? hpz_ : shard_size_;
-  if (size == 0 || !counts(flag, "rep")) return layout;
+  if (size == 0 || !counts(flag, word, "rep")) return layout;
   layout = with_zero_ranks(std::move(layout), size, flag);
   if (hpz_) layout.hpz = true;
   for (std::size_t row = 0; row < all_axes().size(); ++row)
@@ -311,13 +305,17 @@ void LayoutFlags::require_launched(std::int64_t world, const char* command) cons
               "start it as: " + command_on(layout.ranks(), fmt::format("{} {}", command, words)));
 }
 
-Layout LayoutFlags::layout(std::int64_t world) const { return with_shards(inferred(asked(), world)); }
+Layout LayoutFlags::layout(std::int64_t world) const {
+  const LayoutWord read = word();
+  return with_shards(inferred(asked(read), world), read);
+}
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }
 
 ParallelChoice LayoutFlags::choice(LayoutLimits limits) const {
   limits.context = context_;
-  return {with_shards(inferred(asked(), limits)), backends(), algorithms()};
+  const LayoutWord read = word();
+  return {with_shards(inferred(asked(read), limits), read), backends(), algorithms()};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -39,8 +39,8 @@ class LayoutFlags {
   std::string simulated() const;
   bool all() const { return takes_all_ && word_ == "all"; }
   const ContextOptions& context() const { return context_; }
-  bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
-  Layout asked() const;                     // the layout as given; a size of 0 is still to be inferred
+  bool allows(const Layout& layout) const;        // with --layout all: whether the other flags allow this layout
+  Layout asked() const { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
   // The ranks that a launch has, or, without a launcher, those that the layout needs at least: only MPI knows then.
   std::int64_t ranks_of(const Launch& launch) const;
   // Throws a usage error if a layout of several ranks was asked for, but the command, such as "train", runs as one process.
@@ -54,9 +54,16 @@ class LayoutFlags {
   bool leaves_prefetch_open() const { return prefetch_units_ == "auto"; }
 
  private:
+  LayoutWord word() const;
+  Layout asked(const LayoutWord& word) const;
   Layout smallest() const;  // the layout as given; a size to be inferred is 1
-  bool counts(const std::string& flag, const std::string& part) const;
-  Layout with_shards(Layout layout) const;       // as --shard-size or --hpz says; the layout's sizes are complete
+  // As --shard-size or --hpz says; the layout's sizes are complete.
+  Layout with_shards(Layout layout, const LayoutWord& word) const;
+  // Whether `flag` overrides `part` of the layout word. It does not if the word names this part and comes from a source of
+  // higher precedence than the flag: --layout z1 on the command line overrides zero = 2 in a file.
+  bool counts(const std::string& flag, const LayoutWord& word, const std::string& part) const {
+    return !word.named.contains(part) || outranks(flag);
+  }
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
   const Options* options_ = nullptr;             // the declared options, which know the source of each value
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";

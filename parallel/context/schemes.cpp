@@ -43,7 +43,7 @@ const ContextScheme& context_scheme_named(const std::string& name) {
 
 MaybeMisfit misfit_on_hosts(const ContextOptions& options, const ModelShape& shape, const Layout& layout,
                             const std::vector<int>& hosts) {
-  const std::string axis = join(names_of(*layout.axes, dividing(*layout.axes, Divides::tokens)), "+");
+  const std::string axis = join(layout.axes->names_of(layout.axes->dividing(Divides::tokens)), "+");
   for (const RankGroup& group : groups_of(layout))
     if (group.name == axis)
       if (MaybeMisfit misfit = misfit_of_one_sequence(options, shape, layout, hosts_among(group.ranks, hosts)))

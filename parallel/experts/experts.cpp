@@ -158,12 +158,13 @@ std::function<Tensor()> ExpertParallel::start_combine(const Tensor& rows, const 
 
 std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options, const TokenCut* cut) {
   const AxisTable& axes = *mesh.layout().axes;
-  const AxisSet divides_experts = dividing(axes, Divides::experts, expert_grid);
+  const AxisSet divides_experts = axes.dividing(Divides::experts, expert_grid);
   Axis& experts = mesh.along(divides_experts);
   if (experts.size() == 1) return std::make_unique<ExpertExchange>();
   PlacesOfSources places;
   if (cut && cut->ranks() > 1)
-    for (const std::int64_t rank : mesh.context_ranks_along(row_of(axes, names_of(axes, divides_experts).front())))
+    for (const std::int64_t rank :
+         context_ranks_along(mesh.layout(), mesh.world().rank(), axes.row_of(axes.names_of(divides_experts).front())))
       places.push_back(cut->places(rank));
   if (options.by_host && number_of_hosts(experts.hosts()) > 1)
     return std::make_unique<ExpertsByHost>(experts, options.overlaps, std::move(places));

@@ -75,9 +75,9 @@ const AxisTable& all_axes() {
   return table;
 }
 
-AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator) {
-  const std::vector<std::string> known = names_of(table, axes_of(table, dense_grid)),
-                                 example{names_of(table, dividing(table, Divides::width)).front(), known.front()};
+AxisOrder AxisTable::parse_order(std::string_view text, char separator) const {
+  const std::vector<std::string> known = names_of(in_grids(dense_grid)),
+                                 example{names_of(dividing(Divides::width)).front(), known.front()};
   AxisOrder order;
   const auto refuse = [&](const std::string& what) {
     usage_error(what, fmt::format("the order given is \"{}\"", text),
@@ -94,79 +94,77 @@ AxisOrder parse_order(const AxisTable& table, std::string_view text, char separa
 }
 
 // Axes of only one grid stay together: those that the order does not name move with the innermost of those that it names.
-std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order) {
+std::array<int, most_axes> AxisTable::depths(const AxisOrder& order) const {
   std::array<int, most_axes> places{}, depths{};
   std::vector<int> exchanged;
-  for (std::size_t row = 0; row < table.size(); ++row) places[row] = table[row].depth;
-  for (const std::string& name : order) exchanged.push_back(table[row_of(table, name)].depth);
+  for (std::size_t row = 0; row < size(); ++row) places[row] = rows_[row].depth;
+  for (const std::string& name : order) exchanged.push_back(rows_[row_of(name)].depth);
   std::ranges::sort(exchanged);
   int together = -1;  // the place of axes of one grid, if the order names any of them
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::size_t row = row_of(table, order[i]);
+    const std::size_t row = row_of(order[i]);
     places[row] = exchanged[i];
-    if (table[row].grids != both_grids) together = exchanged[i];
+    if (rows_[row].grids != both_grids) together = exchanged[i];
   }
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    const bool moves = together >= 0 && table[row].grids != both_grids && !std::ranges::count(order, table[row].name);
-    depths[row] = (moves ? together : places[row]) * static_cast<int>(most_axes) + table[row].depth;
+  for (std::size_t row = 0; row < size(); ++row) {
+    const bool moves = together >= 0 && rows_[row].grids != both_grids && !std::ranges::count(order, rows_[row].name);
+    depths[row] = (moves ? together : places[row]) * static_cast<int>(most_axes) + rows_[row].depth;
   }
   return depths;
 }
 
-std::size_t row_of(const AxisTable& table, std::string_view name) {
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (name == table[row].name) return row;
-  require(false, "no axis is called {}", name);
-  return table.size();
+std::size_t AxisTable::row_of(std::string_view name) const {
+  const auto found = std::ranges::find(rows_, name, &AxisRow::name);
+  require(found != rows_.end(), "no axis is called {}", name);
+  return static_cast<std::size_t>(found - rows_.begin());
 }
 
-AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names) {
+AxisSet AxisTable::set_of(const std::vector<std::string>& names) const {
   AxisSet set = 0;
-  for (const std::string& name : names) set |= 1U << row_of(table, name);
+  for (const std::string& name : names) set |= 1U << row_of(name);
   return set;
 }
 
-AxisSet axes_of(const AxisTable& table, unsigned grids) {
-  AxisSet set = 0;
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (table[row].grids & grids) set |= 1U << row;
-  return set;
-}
-
-AxisSet dividing(const AxisTable& table, Divides what, unsigned grids) {
-  AxisSet set = axes_of(table, grids);
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (table[row].divides != what) set &= ~(1U << row);
-  return set;
-}
-
-unsigned grid_of(const AxisTable& table, AxisSet cut) {
-  return (cut & ~axes_of(table, dense_grid)) == 0 ? dense_grid : expert_grid;
-}
-
-AxisSet holding_copies(const AxisTable& table, unsigned grids) {
-  return dividing(table, Divides::batch, grids) | dividing(table, Divides::tokens, grids);
-}
-
-AxisSet sharding(const AxisTable& table) {
-  AxisSet set = 0;
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (table[row].zero) set |= 1U << row;
-  return set;
-}
-
-AxisSet repeating(const AxisTable& table) {
-  AxisSet set = 0;
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (table[row].repeats) set |= 1U << row;
-  return set;
-}
-
-std::vector<std::string> names_of(const AxisTable& table, AxisSet set) {
+std::vector<std::string> AxisTable::names_of(AxisSet set) const {
   std::vector<std::string> names;
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (contains(set, row)) names.emplace_back(table[row].name);
+  for (std::size_t row = 0; row < size(); ++row)
+    if (contains(set, row)) names.emplace_back(rows_[row].name);
   return names;
 }
+
+AxisSet AxisTable::in_grids(unsigned grids) const {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < size(); ++row)
+    if (rows_[row].grids & grids) set |= 1U << row;
+  return set;
+}
+
+AxisSet AxisTable::dividing(Divides what, unsigned grids) const {
+  AxisSet set = in_grids(grids);
+  for (std::size_t row = 0; row < size(); ++row)
+    if (rows_[row].divides != what) set &= ~(1U << row);
+  return set;
+}
+
+AxisSet AxisTable::holding_copies(unsigned grids) const {
+  return dividing(Divides::batch, grids) | dividing(Divides::tokens, grids);
+}
+
+AxisSet AxisTable::where(bool (*holds)(const AxisRow&)) const {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < size(); ++row)
+    if (holds(rows_[row])) set |= 1U << row;
+  return set;
+}
+
+AxisSet AxisTable::sharding() const {
+  return where([](const AxisRow& row) { return row.zero; });
+}
+
+AxisSet AxisTable::repeating() const {
+  return where([](const AxisRow& row) { return row.repeats; });
+}
+
+unsigned AxisTable::grid_of(AxisSet cut) const { return (cut & ~in_grids(dense_grid)) == 0 ? dense_grid : expert_grid; }
 
 }  // namespace chorale

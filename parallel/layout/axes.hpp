@@ -27,6 +27,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,30 +61,47 @@ struct AxisRow {
 };
 
 inline constexpr std::size_t most_axes = 8;
-using AxisTable = std::vector<AxisRow>;  // in the order of layout words; must outlive all layouts that refer to it
-
-const AxisTable& all_axes();
-
-using AxisOrder = std::vector<std::string>;  // axes of the dense grid; empty: the usual order
-// Reads tp,dp or tp-dp. A usage error names a word that is unknown, given twice or alone.
-AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator);
-// By row of the table: an axis with a smaller number is further out. Only axes of one grid can be compared.
-std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order);
-
 // A set of axes, one bit per row of the table. Groups of ranks are looked up by their set of axes.
 using AxisSet = std::uint32_t;
-std::size_t row_of(const AxisTable& table, std::string_view name);  // throws if there is no such axis
-AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names);
-AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belong to at least one of `grids`
-AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);  // the axes that divide `what`
-// The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
-unsigned grid_of(const AxisTable& table, AxisSet cut);
-// The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a
-// parameter and sum its gradient, unless the axis cuts the parameter.
-AxisSet holding_copies(const AxisTable& table, unsigned grids);
-AxisSet sharding(const AxisTable& table);   // the axes along which ZeRO shards
-AxisSet repeating(const AxisTable& table);  // the axes that repeat the groups among which ZeRO shards
-std::vector<std::string> names_of(const AxisTable& table, AxisSet set);
 inline bool contains(AxisSet set, std::size_t row) { return (set >> row & 1U) != 0; }
+using AxisOrder = std::vector<std::string>;  // axes of the dense grid; empty: the usual order
+
+// Rows in the order of layout words. A table must outlive all layouts that refer to it.
+class AxisTable {
+ public:
+  AxisTable(std::initializer_list<AxisRow> rows) : rows_(rows) {}
+  void add(const AxisRow& row) { rows_.push_back(row); }
+
+  std::size_t size() const { return rows_.size(); }
+  const AxisRow& operator[](std::size_t row) const { return rows_[row]; }
+  auto begin() const { return rows_.begin(); }
+  auto end() const { return rows_.end(); }
+
+  std::size_t row_of(std::string_view name) const;  // throws if there is no such axis
+  AxisSet set_of(const std::vector<std::string>& names) const;
+  std::vector<std::string> names_of(AxisSet set) const;
+
+  AxisSet in_grids(unsigned grids) const;  // the axes that belong to at least one of `grids`
+  AxisSet dividing(Divides what, unsigned grids = dense_grid) const;
+  // The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a parameter and sum its
+  // gradient, unless the axis cuts the parameter.
+  AxisSet holding_copies(unsigned grids) const;
+  AxisSet sharding() const;   // the axes along which ZeRO shards
+  AxisSet repeating() const;  // the axes that repeat the groups among which ZeRO shards
+  // The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
+  unsigned grid_of(AxisSet cut) const;
+
+  // Reads tp,dp or tp-dp. A usage error names a word that is unknown, given twice or alone.
+  AxisOrder parse_order(std::string_view text, char separator) const;
+  // By row: an axis with a smaller number is further out. Only axes of one grid can be compared.
+  std::array<int, most_axes> depths(const AxisOrder& order) const;
+
+ private:
+  AxisSet where(bool (*holds)(const AxisRow&)) const;
+
+  std::vector<AxisRow> rows_;
+};
+
+const AxisTable& all_axes();
 
 }  // namespace chorale

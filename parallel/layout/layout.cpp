@@ -22,7 +22,7 @@ Layout with_rest(Layout layout, std::int64_t world) {
   const AxisTable& axes = *layout.axes;
   for (std::size_t row = 0; row < axes.size(); ++row) {
     if (!axes[row].takes_rest || axes[row].follows() || layout.sizes[row] != 0) continue;
-    const std::int64_t others = layout.along(axes_of(axes, dense_grid) & ~(1U << row));
+    const std::int64_t others = layout.along(axes.in_grids(dense_grid) & ~(1U << row));
     if (others > 0 && world % others == 0) layout.sizes[row] = world / others;
   }
   return layout;
@@ -56,7 +56,7 @@ std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const L
     const auto limit = largest.find(axes[row].divides);
     std::vector<Layout> longer;
     for (Layout layout : all) {
-      const std::int64_t left = world / layout.along(chosen & axes_of(axes, axes[row].grids));
+      const std::int64_t left = world / layout.along(chosen & axes.in_grids(axes[row].grids));
       const std::int64_t most = limit == largest.end() ? left : std::clamp<std::int64_t>(limit->second, 1, left);
       for (const std::int64_t size : sizes) {
         if (size > most) break;
@@ -152,7 +152,7 @@ std::int64_t Layout::along(AxisSet set) const {
 // The axes of only one grid have the same product in both grids: dp = edp · ep.
 std::int64_t Layout::size(std::size_t row) const {
   if (!(*axes)[row].follows()) return sizes[row];
-  const AxisSet dense = axes_of(*axes, dense_grid), expert = axes_of(*axes, expert_grid);
+  const AxisSet dense = axes->in_grids(dense_grid), expert = axes->in_grids(expert_grid);
   const std::int64_t whole = along(dense & ~expert), others = along(expert & ~dense & ~(1U << row));
   return others > 0 && whole % others == 0 ? whole / others : 0;
 }
@@ -164,10 +164,10 @@ AxisSet Layout::divided(AxisSet set) const {
 }
 
 AxisOrder Layout::outwards_in() const {
-  const std::array<int, most_axes> depths = depths_of(*axes, order);
-  AxisOrder names = names_of(*axes, axes_of(*axes, dense_grid));
+  const std::array<int, most_axes> depths = axes->depths(order);
+  AxisOrder names = axes->names_of(axes->in_grids(dense_grid));
   std::erase_if(names, [&](const std::string& name) { return (*this)[name] == 1; });
-  std::ranges::sort(names, {}, [&](const std::string& name) { return depths[row_of(*axes, name)]; });
+  std::ranges::sort(names, {}, [&](const std::string& name) { return depths[axes->row_of(name)]; });
   return names;
 }
 
@@ -179,9 +179,9 @@ bool Layout::has_usual_order() const {
 
 // Axes of both grids must have as many ranks inside them in one grid as in the other.
 bool Layout::grids_agree() const {
-  const std::array<int, most_axes> depths = depths_of(*axes, order);
+  const std::array<int, most_axes> depths = axes->depths(order);
   const auto ranks_inside = [&](std::size_t row, unsigned grid) {
-    AxisSet inside = axes_of(*axes, grid);
+    AxisSet inside = axes->in_grids(grid);
     for (std::size_t other = 0; other < axes->size(); ++other)
       if (depths[other] <= depths[row]) inside &= ~(1U << other);
     return along(inside);
@@ -193,7 +193,7 @@ bool Layout::grids_agree() const {
 }
 
 std::int64_t& Layout::operator[](std::string_view axis) {
-  const std::size_t row = row_of(*axes, axis);
+  const std::size_t row = axes->row_of(axis);
   require(!(*axes)[row].follows(), "the size of {} follows from those of other axes", axis);
   return sizes[row];
 }
@@ -205,7 +205,7 @@ bool Layout::operator==(const Layout& other) const {
   return fields(*this) == fields(other) && outwards_in() == other.outwards_in();
 }
 
-std::int64_t Layout::ranks() const { return along(axes_of(*axes, dense_grid)); }
+std::int64_t Layout::ranks() const { return along(axes->in_grids(dense_grid)); }
 
 Layout inferred(Layout layout, std::int64_t world) {
   layout = with_rest(layout, world);

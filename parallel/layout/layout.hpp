@@ -9,6 +9,7 @@
 // inferred.
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,19 +36,19 @@ struct Layout {
   AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
 
   std::int64_t& operator[](std::string_view axis);  // of an axis whose size does not follow from others
-  std::int64_t operator[](std::string_view axis) const { return size(row_of(*axes, axis)); }
+  std::int64_t operator[](std::string_view axis) const { return size(axes->row_of(axis)); }
   std::int64_t size(std::size_t row) const;  // sizes[row], or by the others if the axis follows(); 0: unknown
   std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
-  std::int64_t replicas() const { return along(dividing(*axes, Divides::batch)); }
-  std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }
-  std::int64_t context_ranks() const { return along(dividing(*axes, Divides::tokens)); }
-  std::int64_t copies() const { return along(holding_copies(*axes, dense_grid)); }  // of a dense layer's shard
+  std::int64_t replicas() const { return along(axes->dividing(Divides::batch)); }
+  std::int64_t shards() const { return along(axes->dividing(Divides::width)); }
+  std::int64_t context_ranks() const { return along(axes->dividing(Divides::tokens)); }
+  std::int64_t copies() const { return along(axes->holding_copies(dense_grid)); }  // of a dense layer's shard
   // The axes along which ZeRO shards; the ranks that these are for a dense layer; and the number of groups of dp·cp ranks.
-  AxisSet sharded() const { return sharding(*axes) | (hpz ? repeating(*axes) : 0); }
-  std::int64_t zero_ranks() const { return along(sharded() & axes_of(*axes, dense_grid)); }
-  std::int64_t repeats() const { return along(repeating(*axes)); }
-  std::int64_t stages() const { return along(dividing(*axes, Divides::layers)); }
-  std::int64_t expert_ranks() const { return along(dividing(*axes, Divides::experts, expert_grid)); }
+  AxisSet sharded() const { return axes->sharding() | (hpz ? axes->repeating() : 0); }
+  std::int64_t zero_ranks() const { return along(sharded() & axes->in_grids(dense_grid)); }
+  std::int64_t repeats() const { return along(axes->repeating()); }
+  std::int64_t stages() const { return along(axes->dividing(Divides::layers)); }
+  std::int64_t expert_ranks() const { return along(axes->dividing(Divides::experts, expert_grid)); }
   // Without expert ranks, the axes of only the expert grid have no groups: their groups would be those of the dense grid.
   unsigned grids() const { return expert_ranks() > 1 ? both_grids : dense_grid; }
   AxisSet divided(AxisSet set) const;  // the set without axes of size 1
@@ -62,9 +63,16 @@ struct Layout {
 
 // The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
 std::string to_string(const Layout& layout);
+// A layout word that has been read: the layout, and the parts that the word names ("dp", "z", "v", "schedule", "order").
+struct LayoutWord {
+  Layout layout;  // a size that neither the word nor its default states is 0
+  std::set<std::string> named;
+};
 // Reads a layout word. The parts of a word are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order of axes
 // (tp-dp) and the name of a schedule. Each part occurs at most once, and their order is free. A usage error names the wrong
-// part and says why it is wrong. `world` is the number of ranks, or 0 if it is not known yet; inferred sizes then stay 0.
+// part and says why it is wrong.
+LayoutWord read_layout_word(const std::string& word, const AxisTable& axes = all_axes());
+// The word's layout on `world` ranks. With 0, the number of ranks is not known yet, and inferred sizes stay 0.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // The shape of the layout's pipeline, with the placement of its schedule.

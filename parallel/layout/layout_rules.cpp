@@ -19,7 +19,7 @@ std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
   return join(words, between);
 }
 
-AxisSet dense_axes(const Layout& l) { return axes_of(*l.axes, dense_grid); }
+AxisSet dense_axes(const Layout& l) { return l.axes->in_grids(dense_grid); }
 
 // The number of ranks divided by the other axes' sizes, in words. Axes of size 1 are not mentioned.
 std::string quotient(const Layout& l, std::int64_t world, AxisSet others) {
@@ -33,7 +33,7 @@ MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
   if (*std::min_element(l.sizes.begin(), end) < 1 || l.chunks < 1 || l.zero < 0 || l.zero > 3)
     return Misfit{"sizes must be 1 or more, and the ZeRO stage 0 to 3",
                   fmt::format("{}, chunks {}, zero {}",
-                              sizes_in_words(l, dense_axes(l) | dividing(*l.axes, Divides::experts, expert_grid), ", "),
+                              sizes_in_words(l, dense_axes(l) | l.axes->dividing(Divides::experts, expert_grid), ", "),
                               l.chunks, l.zero)};
   if (l.ranks() != limits.world)
     return Misfit{"the layout needs another number of ranks",
@@ -103,7 +103,7 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
     return Misfit{"the batch does not divide evenly",
                   fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{} (data_parallel = {})",
                               limits.global_batch, micro, l.replicas(), micro.empty() ? "" : fmt::format(" = {}", unit),
-                              quotient(l, limits.world, dense_axes(l) & ~dividing(*l.axes, Divides::batch)))};
+                              quotient(l, limits.world, dense_axes(l) & ~l.axes->dividing(Divides::batch)))};
   return {};
 }
 
@@ -206,7 +206,7 @@ std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
 }
 
 MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
-  const AxisSet experts = dividing(*l.axes, Divides::experts, expert_grid);
+  const AxisSet experts = l.axes->dividing(Divides::experts, expert_grid);
   for (std::size_t row = 0; row < l.axes->size(); ++row) {
     const AxisRow& axis = (*l.axes)[row];
     if (!axis.takes_rest || l.size(row) != 0) continue;
@@ -216,7 +216,7 @@ MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
           fmt::format("{}_parallel = {} is not an integer", axis.noun, quotient(l, world, dense_axes(l) & ~(1U << row)))};
     return Misfit{"the expert ranks do not divide the replicas",
                   fmt::format("{} is not a multiple of {}",
-                              sizes_in_words(l, l.divided(dense_axes(l) & ~axes_of(*l.axes, expert_grid)), " × "),
+                              sizes_in_words(l, l.divided(dense_axes(l) & ~l.axes->in_grids(expert_grid)), " × "),
                               sizes_in_words(l, experts, " × "))};
   }
   return {};
@@ -231,12 +231,12 @@ MaybeMisfit check_repeats(const Layout& l) {
     for (std::int64_t ranks = l.context_ranks(); ranks < l.copies(); ranks += l.context_ranks())
       if (l.copies() % ranks == 0) smaller.push_back(std::to_string(ranks));
     return Misfit{"with one group of replicas, hpz would keep the shards that ZeRO-3 has anyway",
-                  fmt::format("hpz, {}", sizes_in_words(l, repeating(*l.axes), ", ")),
+                  fmt::format("hpz, {}", sizes_in_words(l, l.axes->repeating(), ", ")),
                   smaller.empty() ? "" : "--hpz " + either(smaller)};
   }
   if (l.repeats() == 1 || l.zero > 0) return {};
   return Misfit{"without ZeRO there are no shards to repeat",
-                fmt::format("{}, zero 0", sizes_in_words(l, repeating(*l.axes), ", ")), "--zero 1, 2 or 3"};
+                fmt::format("{}, zero 0", sizes_in_words(l, l.axes->repeating(), ", ")), "--zero 1, 2 or 3"};
 }
 
 // The first check must be that of the world, and check_batch must precede those that divide the batch.

@@ -93,7 +93,7 @@ std::string take(const std::string& word, const Piece& part, Layout& layout) {
   if (part.text == "hpz") return layout.hpz = true, "hpz";
   const std::size_t hyphen = part.text.find('-');
   if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name))
-    return layout.order = parse_order(axes, part.text, '-'), "order";
+    return layout.order = axes.parse_order(part.text, '-'), "order";
   for (const Numbered& kind : numbered_parts(axes)) {
     if (part.letters != kind.letters) continue;
     const std::int64_t value = number_of(axes, word, part, kind);
@@ -147,22 +147,25 @@ std::string to_string(const Layout& layout) {
   return word;
 }
 
-Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
-  Layout layout{.axes = &axes};
+LayoutWord read_layout_word(const std::string& word, const AxisTable& axes) {
+  LayoutWord read{.layout = {.axes = &axes}, .named = {}};
+  Layout& layout = read.layout;
   for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].unnamed_size();
-  std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
     const Piece part = part_of(text);
     if (text.empty()) refuse_part(axes, word, part, "is empty: there is nothing between two dots");
     const std::string what = take(word, part, layout);
-    if (std::count(said.begin(), said.end(), what))
+    if (!read.named.insert(what).second)
       refuse_part(axes, word, part, what == "schedule" || what == "order" ? "is a second " + what : "is given twice");
-    said.push_back(what);
   }
-  const auto has = [&](const char* what) { return std::count(said.begin(), said.end(), what) > 0; };
-  if (!has("schedule")) layout.schedule = default_schedule(layout.chunks);
-  if (!has("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
-  return world > 0 ? inferred(layout, world) : layout;
+  if (!read.named.contains("schedule")) layout.schedule = default_schedule(layout.chunks);
+  if (!read.named.contains("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
+  return read;
+}
+
+Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
+  Layout layout = read_layout_word(word, axes).layout;
+  return world > 0 ? inferred(std::move(layout), world) : layout;
 }
 
 }  // namespace chorale

@@ -33,7 +33,7 @@ std::string smaller(Layout layout, const std::string& axis, const ByAxis& backen
   const AxisTable& axes = *layout.axes;
   const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });
   const std::int64_t whole = layout[axis], replicas = layout[rest->name];
-  const AxisRow& row = axes[row_of(axes, axis)];
+  const AxisRow& row = axes[axes.row_of(axis)];
   if (axis == rest->name || row.follows()) return "";
   for (std::int64_t size = whole - 1; size >= 1; --size) {
     if (whole % size != 0) continue;

@@ -16,12 +16,12 @@ double flops_per_sample(const Training& training) {
   const std::int64_t context = training.mesh().context().rank();
   const auto tokens = static_cast<double>(training.cut().tokens(context));
   const Layout& layout = training.mesh().layout();
-  const AxisSet width = dividing(*layout.axes, Divides::width);
-  const AxisSet experts = dividing(*layout.axes, Divides::experts, expert_grid);
+  const AxisSet width = layout.axes->dividing(Divides::width);
+  const AxisSet experts = layout.axes->dividing(Divides::experts, expert_grid);
   double flops = 0;
   for (const ParameterPointer& p : training.parameters()) {
     const Shape local = p->local_shape();
-    const AxisSet cut = set_of(*layout.axes, p->cut_by);
+    const AxisSet cut = layout.axes->set_of(p->cut_by);
     const auto sharers = static_cast<double>(layout.along(width & ~cut));
     const auto sources = static_cast<double>(layout.along(experts & cut));  // an expert takes the tokens of all of them
     if (p->multiplies) flops += 6.0 * tokens * p->active * sources * static_cast<double>(elements_of(local)) / sharers;

@@ -13,13 +13,13 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
   return whole.narrow(place.first, elements_of(shape)).view(shape);
 }
 
-AxisSet summed_over(const Parameter& p, const Layout& layout) { return set_of(*layout.axes, p.summed_over); }
+AxisSet summed_over(const Parameter& p, const Layout& layout) { return layout.axes->set_of(p.summed_over); }
 
 // The axes, among those that divide the batch, over which a gradient is summed; and the parameter's stages. Parameters with
 // equal keys may share a bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
-  return {summed_over(p, layout) & holding_copies(*layout.axes, both_grids), p.stages};
+  return {summed_over(p, layout) & layout.axes->holding_copies(both_grids), p.stages};
 }
 
 // Assigns whole tensors to buckets in the order of the backward pass. A bucket ends when it is full; with ZeRO-2 and 3, when
@@ -47,8 +47,8 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
 // See copied_along. Along the axes in `spread`, ranks own different elements, so there are no copies.
 AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
-  const AxisSet cut = set_of(axes, p.cut_by), layers = dividing(axes, Divides::layers);
-  const AxisSet same = axes_of(axes, grid_of(axes, cut)) & ~(cut | spread | layers);
+  const AxisSet cut = axes.set_of(p.cut_by), layers = axes.dividing(Divides::layers);
+  const AxisSet same = axes.in_grids(axes.grid_of(cut)) & ~(cut | spread | layers);
   AxisSet found = mesh.pipeline().rank() == p.stages.front() ? 0 : layers;
   for (std::size_t row = 0; row < axes.size(); ++row)
     if (contains(same, row) && mesh.place()[row] > 0) found |= 1U << row;
@@ -80,7 +80,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
     bucket.group = &mesh.along(bucket.cut_among);
     Axis& others = mesh.along(copied & ~bucket.cut_among);
     if (others.size() > 1) bucket.other_shards = &others;
-    if (layout.hpz && options.gradients) bucket.near = &mesh.along(copied & sharding(*layout.axes));
+    if (layout.hpz && options.gradients) bucket.near = &mesh.along(copied & layout.axes->sharding());
     if (stages.size() > 1) bucket.stages = &mesh.ends();
     const auto further = [&, copied = copied](const ParameterPointer& p) { return summed_over(*p, layout) & ~copied; };
     std::ranges::stable_partition(parameters, [&](const ParameterPointer& p) { return further(p) != 0; });

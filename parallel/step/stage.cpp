@@ -20,11 +20,11 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
 // size 1 cut nothing, so without expert ranks the experts' parameters are in the dense grid.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
-  const AxisSet cut = layout.divided(set_of(axes, p.cut_by));
-  p.cut_by = names_of(axes, cut);
-  AxisSet sum = holding_copies(axes, grid_of(axes, cut)) & ~cut;
-  if (p.of_heads || (p.of_stream && layout.sequence)) sum |= dividing(axes, Divides::width);
-  p.summed_over = names_of(axes, sum);
+  const AxisSet cut = layout.divided(axes.set_of(p.cut_by));
+  p.cut_by = axes.names_of(cut);
+  AxisSet sum = axes.holding_copies(axes.grid_of(cut)) & ~cut;
+  if (p.of_heads || (p.of_stream && layout.sequence)) sum |= axes.dividing(Divides::width);
+  p.summed_over = axes.names_of(sum);
   p.stages = p.tied ? end_stages(layout) : std::vector{stage};
   if (p.tied) p.multiplies = ends;  // only the stage with the head multiplies by the tied table
 }
@@ -33,14 +33,14 @@ void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
 
 Share share_of_width(const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
-  return {mesh.tensor().rank(), mesh.tensor().size(), names_of(axes, dividing(axes, Divides::width))};
+  return {mesh.tensor().rank(), mesh.tensor().size(), axes.names_of(axes.dividing(Divides::width))};
 }
 
 Share share_of_experts(const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
-  const AxisSet experts = dividing(axes, Divides::experts, expert_grid);
+  const AxisSet experts = axes.dividing(Divides::experts, expert_grid);
   const Axis& group = mesh.along(experts);
-  return {group.rank(), group.size(), names_of(axes, experts)};
+  return {group.rank(), group.size(), axes.names_of(experts)};
 }
 
 std::vector<std::int64_t> equal_numbers(std::int64_t blocks, std::int64_t parts) {

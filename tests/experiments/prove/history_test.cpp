@@ -86,7 +86,7 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   CHECK(collectives_behind("gradient/block.0.mlp.router.weight", with_experts, parse_layout("dp4.ep2", 0)) ==
         "dp all_reduce; or before: ep all_to_all");
   AxisTable with_toy = all_axes();
-  with_toy.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 4, .grids = dense_grid});
+  with_toy.add({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 4, .grids = dense_grid});
   const auto on_toy = [&](const char* word) {
     return collectives_behind("gradient/norm.gain", shape(), parse_layout(word, 0, with_toy));
   };

@@ -117,7 +117,7 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
           };
           const std::int64_t sent =
               bytes(Collective::all_gather) + bytes(Collective::reduce_scatter) + bytes(Collective::all_to_all);
-          const std::int64_t place = coordinates_of(layout, rank)[row_of(all_axes(), "cp")];
+          const std::int64_t place = coordinates_of(layout, rank)[all_axes().row_of("cp")];
           CHECK(sent == elements_sent(name, inner, cut, place, shape.heads * shape.head_width() / layout.shards(),
                                       shape.groups * shape.head_width() / layout.shards(), shape.groups / layout.shards()) *
                             samples * shape.layers * static_cast<std::int64_t>(size_of(request.options.compute)));

@@ -16,7 +16,7 @@ namespace {
 const AxisTable& with_toy() {
   static const AxisTable table = [] {
     AxisTable rows = all_axes();
-    rows.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 5, .grids = dense_grid});
+    rows.add({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 5, .grids = dense_grid});
     return rows;
   }();
   return table;
@@ -187,7 +187,7 @@ TEST_CASE("two grids can cover the same ranks") {
   const Layout swapped = parse_layout("dp4.tp2.pp2.ep2.tp-dp", 16);
   for (int rank = 0; rank < 16; ++rank) {
     const Coordinates at = coordinates_of(swapped, rank);
-    const auto on = [&](const char* axis) { return at[row_of(table, axis)]; };
+    const auto on = [&](const char* axis) { return at[table.row_of(axis)]; };
     INFO("rank " << rank);
     CHECK((on("pp") * 2 + on("tp")) * 4 + on("dp") == rank);
     CHECK(((on("pp") * 2 + on("tp")) * 2 + on("edp")) * 2 + on("ep") == rank);

@@ -24,12 +24,12 @@ TEST_CASE("the innermost axis has neighboring ranks") {
     CHECK(group_of(layout, order[0], 0).back() == 12 - 12 / layout[order[0]]);
     for (int rank = 0; rank < 12; ++rank) {
       const Coordinates place = coordinates_of(layout, rank);
-      const auto on = [&](const std::string& axis) { return place[row_of(*layout.axes, axis)]; };
+      const auto on = [&](const std::string& axis) { return place[layout.axes->row_of(axis)]; };
       CHECK((on(order[0]) * layout[order[1]] + on(order[1])) * layout[order[2]] + on(order[2]) == rank);
     }
     for (const std::int64_t stage : {0, 1}) {
       Coordinates last{};
-      last[row_of(*layout.axes, "tp")] = 2, last[row_of(*layout.axes, "pp")] = stage;
+      last[layout.axes->row_of("tp")] = 2, last[layout.axes->row_of("pp")] = stage;
       CHECK(coordinates_of(layout, rank_of_stage(layout, stage, true)) == last);
     }
   }
