@@ -167,13 +167,14 @@ std::vector<GroupOfRank> groups_of_rank(const Layout& l, std::int64_t rank) {
 }
 
 std::vector<int> ranks_of(const GroupOfRank& group, const Layout& layout, std::int64_t rank) {
-  const Coordinates place = coordinates_of(layout, rank);
-  if (group.set != 0) return ranks_along(layout, place, rank, group.set);
-  if (group.size == 1) return {static_cast<int>(rank)};
-  const std::vector<int> stages = ranks_along(layout, place, rank, layout.axes->dividing(Divides::layers));
-  std::vector<int> ranks;
-  for (const std::int64_t stage : end_stages(layout)) ranks.push_back(stages[static_cast<std::size_t>(stage)]);
-  return ranks;
+  const bool of_ends = group.set == 0 && group.size > 1;
+  const std::vector<std::int64_t> ends = of_ends ? end_stages(layout) : std::vector<std::int64_t>{};
+  const AxisSet set = of_ends ? layout.axes->dividing(Divides::layers) : group.set;
+  const std::vector<int> ranks = ranks_along(layout, coordinates_of(layout, rank), rank, set);
+  if (!of_ends) return ranks;
+  std::vector<int> of_stages;
+  for (const std::int64_t stage : ends) of_stages.push_back(ranks[static_cast<std::size_t>(stage)]);
+  return of_stages;
 }
 
 std::vector<std::int64_t> context_ranks_along(const Layout& layout, std::int64_t rank, std::size_t row) {

@@ -74,6 +74,19 @@ std::string advice(const Layout& layout, const RankGroup& group, const ByAxis& b
 
 }  // namespace
 
+const std::string& choice_for(const ByAxis& choices, const std::string& axis) {
+  static const std::string nothing;
+  const auto named = choices.find(axis), other = choices.find("");
+  return named != choices.end() ? named->second : other != choices.end() ? other->second : nothing;
+}
+
+std::string to_string(const ByAxis& choices) {
+  std::string words;
+  for (const auto& [axis, choice] : choices)
+    words += (words.empty() ? "" : ",") + (axis.empty() ? choice : axis + "=" + choice);
+  return words;
+}
+
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology) {
   return std::ranges::all_of(
       groups_of(layout), [&](const RankGroup& group) { return group.chosen_as != axis || topology.together(group.ranks); });

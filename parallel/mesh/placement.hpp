@@ -1,14 +1,20 @@
-// Where the groups of a layout lie among hosts. Some backends connect only the ranks of one host; an axis may use them if
-// none of its groups crosses hosts.
+// Which backend connects the groups of each axis, and where these groups lie among hosts. Some backends connect only the
+// ranks of one host. An axis may use them if none of its groups crosses hosts.
 //
 //   dp2.tp2 on n0: 0-1, n1: 2-3      tp: 0-1, 2-3 stay on a host      dp: 0,2 and 1,3 cross hosts
 #pragma once
+#include <map>
 #include <string>
 
-#include "parallel/mesh/mesh.hpp"
+#include "parallel/layout/grid.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale {
+
+// The chosen backend or algorithm of each axis ("dp", "tp", "pp", "world"). The key "" holds the choice for all other axes.
+using ByAxis = std::map<std::string, std::string>;
+std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
+const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
 // Replaces "auto": by `nearest` for an axis whose groups each lie within one host, by `widest` for every other axis.

@@ -7,19 +7,6 @@
 
 namespace chorale {
 
-const std::string& choice_for(const ByAxis& choices, const std::string& axis) {
-  static const std::string nothing;
-  const auto named = choices.find(axis), other = choices.find("");
-  return named != choices.end() ? named->second : other != choices.end() ? other->second : nothing;
-}
-
-std::string to_string(const ByAxis& choices) {
-  std::string words;
-  for (const auto& [axis, choice] : choices)
-    words += (words.empty() ? "" : ",") + (axis.empty() ? choice : axis + "=" + choice);
-  return words;
-}
-
 Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds)
     : backends_(backends), topology_(topology_of(runtime)) {
   const std::string& widest = choice_for(backends, "world");

@@ -9,14 +9,10 @@
 #include <string>
 
 #include "collectives/call/communicator.hpp"
+#include "parallel/mesh/placement.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale {
-
-// The chosen backend or algorithm of each axis ("dp", "tp", "pp", "world"). The key "" holds the choice for all other axes.
-using ByAxis = std::map<std::string, std::string>;
-std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
-const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 // All ranks of the run, connected by several backends at once. A backend that connects only ranks of one host, such as
 // shm, is opened once per host.
