@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/choice/selection.hpp"
+#include "collectives/call/communicator.hpp"
 #include "collectives/transport/transport.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/mpi.hpp"
