@@ -41,8 +41,9 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
 
 // The flat tensors to which a state belongs; new ones if it begins a bucket.
 Optimizer::Flat& Optimizer::flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state) {
-  if (flat_.empty() || flat_.back().values.storage() != owned.all_values.storage()) {
-    Flat& flat = flat_.emplace_back(Flat{states_.size(), states_.size(), owned.all_values, owned.all_gradients});
+  if (flat_.empty() || flat_.back().bucket != owned.bucket) {
+    Flat& flat =
+        flat_.emplace_back(Flat{owned.bucket, states_.size(), states_.size(), owned.all_values, owned.all_gradients});
     const std::int64_t count = owned.all_values.count();
     const std::size_t moments = rule_->moments().size();
     if (has_master) flat.weights = state(count);
@@ -96,27 +97,27 @@ void Optimizer::begin(double rate, double scale, const Numerics& numerics, const
                 });
 }
 
-void Optimizer::start(std::size_t flat) {
+void Optimizer::start_flat(std::size_t flat) {
   if (std::exchange(flat_[flat].started, true)) return;
   walk_->add(flat, parts_of(flat_[flat]));
 }
 
-void Optimizer::start(const Tensor& values) {
+void Optimizer::start(std::size_t bucket) {
   for (std::size_t flat = 0; flat < flat_.size(); ++flat)
-    if (flat_[flat].values.storage() == values.storage()) start(flat);
+    if (flat_[flat].bucket == bucket) start_flat(flat);
 }
 
 void Optimizer::start() {
-  for (std::size_t flat = 0; flat < flat_.size(); ++flat) start(flat);
+  for (std::size_t flat = 0; flat < flat_.size(); ++flat) start_flat(flat);
 }
 
 void Optimizer::progress() {
   if (walk_) walk_->progress();
 }
 
-void Optimizer::finish_bucket(const Tensor& gradients) {
+void Optimizer::finish(std::size_t bucket) {
   for (std::size_t flat = 0; walk_ && flat < flat_.size(); ++flat)
-    if (flat_[flat].gradients.storage() == gradients.storage()) walk_->finish(flat);
+    if (flat_[flat].bucket == bucket) walk_->finish(flat);
 }
 
 void Optimizer::finish() {

@@ -33,7 +33,9 @@ struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
   Tensor value, gradient;
-  // The flat tensors of which these are the elements from `at` on: several parameters, one after the other.
+  // The bucket that has these elements, and its flat tensors of several parameters, one after the other. The elements begin
+  // at `at` there. Pieces of one bucket follow each other.
+  std::size_t bucket = 0;
   Tensor all_values = {}, all_gradients = {};
   std::int64_t at = 0;
 };
@@ -61,12 +63,12 @@ class Optimizer {
 
   // The same step in parts, if there are windows. Between begin() and finish() the program may compute.
   void begin(double rate, double scale, const Numerics& numerics, const Queue& queue);
-  void start(const Tensor& values);             // starts the update of the bucket with these flat values
-  void start();                                 // of all buckets
-  void progress();                              // updates windows that have arrived; never waits
-  void finish_bucket(const Tensor& gradients);  // waits until nothing needs these flat gradients any more
-  void finish();                                // starts what has not been started, and waits for all
-  void take_back(const Queue& queue);           // after finish(), with keeps_old: undoes the step
+  void start(std::size_t bucket);      // the update of a bucket (Owned::bucket)
+  void start();                        // of all buckets
+  void progress();                     // updates windows that have arrived; never waits
+  void finish(std::size_t bucket);     // waits until nothing needs the bucket's gradients any more
+  void finish();                       // starts what has not been started, and waits for all
+  void take_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
 
   // All tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
   // If updates are delayed, also "value/block.0…". Those in a slow tier are read from there.
@@ -82,7 +84,7 @@ class Optimizer {
   };
   // The flat tensors of the states [first, last): several parameters, one after the other.
   struct Flat {
-    std::size_t first, last;
+    std::size_t bucket, first, last;
     Tensor values, gradients, weights;  // weights: the master copies, if there are any
     std::vector<Tensor> moments;
     // With keeps_old: an update reads weights and moments and writes these, and then they exchange their roles. Values that
@@ -100,7 +102,7 @@ class Optimizer {
   };
   Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
   std::vector<Piece> pieces_in(const Window& window) const;
-  void start(std::size_t flat);
+  void start_flat(std::size_t flat);
   WindowParts parts_of(const Flat& flat) const;
   void update_window(const Window& window, std::span<const Tensor> here, double scale, const Numerics& numerics,
                      const Queue& queue) const;

@@ -94,10 +94,11 @@ BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const N
           .queue = o.queue()};
 }
 
-std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, const Mesh& mesh) {
-  if (mesh.layout().zero >= 2) return sharded_reducer(buckets);
-  if (mesh.layout().zero == 0 && o.reducer == "naive") return naive_reducer(buckets);
-  return bucketed_reducer(buckets);
+std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, ReductionListener& listener) {
+  const int zero = buckets.options().zero;
+  if (zero >= 2) return sharded_reducer(buckets, listener);
+  if (zero == 0 && o.reducer == "naive") return naive_reducer(buckets, listener);
+  return bucketed_reducer(buckets, listener);
 }
 
 std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& o) {

@@ -9,7 +9,7 @@ void check(const TrainingOptions& options, const Layout& layout);  // usage erro
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh);
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);
-std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, const Mesh& mesh);
+std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, ReductionListener& listener);
 std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& options);
 
 }  // namespace chorale

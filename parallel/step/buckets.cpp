@@ -97,6 +97,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
     }
     const std::int64_t ranks = bucket.group->size() * others.size();
     bucket.count = (bucket.count + ranks - 1) / ranks * ranks;
+    bucket.number = buckets_.size();
     buckets_.push_back(std::move(bucket));
   }
   for (Bucket& bucket : buckets_) {
@@ -171,19 +172,9 @@ void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
       [&](const Window&, std::span<const Tensor> here) { add(here[1].slice(), here[0].slice(), options_.queue); });
 }
 
-void Buckets::clear_gradients() {
-  for (const Bucket& bucket : buckets_)
-    if (options_.zero < 2) open_shard(bucket);
-}
-
 // A shard in a slow tier is not read before it is written.
-void Buckets::open_shard(const Bucket& bucket) {
-  if (on_open) on_open(bucket);
+void Buckets::clear_gradients(const Bucket& bucket) {
   if (!away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
-}
-
-void Buckets::tell_summed(const Bucket& bucket) const {
-  if (on_summed && !bucket.stages) on_summed(bucket);
 }
 
 void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {
@@ -213,7 +204,7 @@ std::vector<Owned> Buckets::owned() const {
                  &gradients = whole ? bucket.summed : bucket.gradient_shard;
     each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t within, std::int64_t n) {
       all.push_back({place.parameter, within, n, values.narrow(at - first, n),
-                     gradients ? gradients.narrow(at - first, n) : Tensor(), values, gradients, at - first});
+                     gradients ? gradients.narrow(at - first, n) : Tensor(), bucket.number, values, gradients, at - first});
     });
   }
   return all;

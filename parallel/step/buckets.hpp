@@ -52,6 +52,7 @@ struct Bucket {
     std::int64_t first, count;  // elements [first, first + count) of the bucket
     Axis* group;                // the ranks of this sum: the tensor-parallel ranks
   };
+  std::size_t number = 0;     // in the order of Buckets::all()
   std::vector<Place> places;  // the parameters in the bucket, those with `sums` first
   std::int64_t count = 0;     // elements in the bucket, padding included
   AxisSet cut_among = 0;      // the axes of `group`
@@ -101,13 +102,8 @@ class Buckets {
   std::vector<Bucket>& all() { return buckets_; }
   Bucket& of(const Parameter& parameter) { return *home_.at(&parameter); }
   const BucketOptions& options() const { return options_; }
-  // Begins a step: whole gradients become zeros. Shards of ZeRO-2 and 3 do when the reducer opens them.
-  void clear_gradients();
-  // Reducers call these: before the first sum of a step is written to a bucket's shard, and if they know during the backward
-  // pass that a bucket has its sum over all ranks.
-  void open_shard(const Bucket& bucket);
-  void tell_summed(const Bucket& bucket) const;
-  std::function<void(const Bucket&)> on_open, on_summed;  // may be empty
+  // The gradients of a bucket become zeros: the whole ones, or with ZeRO-2 and 3 those of this rank's shard.
+  void clear_gradients(const Bucket& bucket);
   // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO those in its shards.
   std::vector<Owned> owned() const;
   // If several ranks hold copies of the same part of a parameter, the first of them is the part's owner and saves it in

@@ -22,8 +22,10 @@ namespace {
 
 class Naive final : public Reducer {
  public:
-  explicit Naive(Buckets& buckets) : buckets_(buckets) {}
-  void begin(std::int64_t) override {}
+  Naive(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}
+  void begin(std::int64_t) override {
+    for (const Bucket& bucket : buckets_.all()) clear(buckets_, bucket, listener_);
+  }
   void ready(const Parameter&) override {}
   void finish() override {
     for (Bucket& bucket : buckets_.all()) {
@@ -35,20 +37,25 @@ class Naive final : public Reducer {
         bucket.group->all_reduce(gradient);
       }
     }
-    SumsAfter(buckets_).finish();
+    SumsAfter(buckets_, listener_).finish();
   }
   void publish() override {}
 
  private:
   Buckets& buckets_;
+  ReductionListener& listener_;
 };
 
 class Bucketed final : public Reducer {
  public:
-  explicit Bucketed(Buckets& buckets) : buckets_(buckets), after_(buckets) {}
+  Bucketed(Buckets& buckets, ReductionListener& listener)
+      : buckets_(buckets), listener_(listener), after_(buckets, listener) {}
 
   void begin(std::int64_t micro_batches) override {
-    for (Bucket& bucket : buckets_.all()) bucket.waits_for = micro_batches * static_cast<std::int64_t>(bucket.places.size());
+    for (Bucket& bucket : buckets_.all()) {
+      clear(buckets_, bucket, listener_);
+      bucket.waits_for = micro_batches * static_cast<std::int64_t>(bucket.places.size());
+    }
   }
 
   void ready(const Parameter& parameter) override {
@@ -57,11 +64,11 @@ class Bucketed final : public Reducer {
     add_before(buckets_, bucket);
     under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
                                               : bucket.group->start_all_reduce(bucket.summed)});
-    if (!buckets_.on_summed) return;
+    if (!listener_.wants_sums()) return;
     // A bucket with further sums stays: finish() begins these in the same order on all ranks.
     const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
     for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
-      buckets_.tell_summed(*under_way_.front().bucket);
+      after_.tell(*under_way_.front().bucket);
   }
 
   void finish() override {
@@ -87,6 +94,7 @@ class Bucketed final : public Reducer {
   bool scatters() const { return buckets_.options().zero == 1; }
 
   Buckets& buckets_;
+  ReductionListener& listener_;
   std::deque<UnderWay> under_way_;
   SumsAfter after_;
 };
@@ -101,18 +109,17 @@ void add_before(Buckets& buckets, const Bucket& bucket) {
 // A shard in a slow tier is summed in finish(): all its micro-batches must have been written first.
 void SumsAfter::start(const Bucket& bucket) {
   if (!bucket.other_shards) {
-    buckets_.tell_summed(bucket);
+    tell(bucket);
   } else if (!buckets_.away(summed(bucket))) {
     under_way_.push_back({&bucket, bucket.other_shards->start_all_reduce(summed(bucket))});
     begun_.insert(&bucket);
   }
-  tell();
+  tell_complete();
 }
 
-void SumsAfter::tell() {
-  if (!buckets_.on_summed) return;
-  for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front())
-    buckets_.tell_summed(*under_way_.front().bucket);
+void SumsAfter::tell_complete() {
+  if (!listener_.wants_sums()) return;
+  for (; !under_way_.empty() && under_way_.front().sum.test(); under_way_.pop_front()) tell(*under_way_.front().bucket);
 }
 
 void SumsAfter::finish() {
@@ -142,8 +149,12 @@ void gather_values(Buckets& buckets) {
   for (Axis::Pending& pending : under_way) pending.wait();
 }
 
-std::unique_ptr<Reducer> naive_reducer(Buckets& buckets) { return std::make_unique<Naive>(buckets); }
+std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& listener) {
+  return std::make_unique<Naive>(buckets, listener);
+}
 
-std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets) { return std::make_unique<Bucketed>(buckets); }
+std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener) {
+  return std::make_unique<Bucketed>(buckets, listener);
+}
 
 }  // namespace chorale

@@ -9,19 +9,36 @@
 
 namespace chorale {
 
+// What reducers tell an update that overlaps the backward pass (updates.hpp). The defaults are for those that need not know.
+class ReductionListener {
+ public:
+  virtual ~ReductionListener() = default;
+  // The gradients of a bucket are about to be cleared: whatever still reads those of the step before must end.
+  virtual void reuses(const Bucket&) {}
+  // The backward pass goes on, and the bucket has its sums over all ranks.
+  virtual void has_sums(const Bucket&) {}
+  virtual bool wants_sums() const { return false; }  // whether a reducer should look for complete sums in the backward pass
+};
+
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins, with all gradients zero
+  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins: whole gradients become zeros
   virtual void ready(const Parameter& parameter) = 0;  // called when a micro-batch's gradient has been added locally
   // Waits for all sums. Afterwards the gradients that this rank owns (with ZeRO its shards) are complete sums over ranks.
   virtual void finish() = 0;
   virtual void publish() = 0;  // after the update: gathers the new values from the ranks that own them
 };
 
-std::unique_ptr<Reducer> naive_reducer(Buckets& buckets);     // data.cpp
-std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets);  // data.cpp; also ZeRO-1
-std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets);   // zero.cpp: ZeRO-2 and 3
+std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& listener);     // data.cpp
+std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also ZeRO-1
+std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener);   // zero.cpp: ZeRO-2 and 3
+
+// Begins a bucket's gradients of a step.
+inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& listener) {
+  listener.reuses(bucket);
+  buckets.clear_gradients(bucket);
+}
 
 // Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
 // Bucket::sums over the groups named there. These are blocking all-reduces within the backward pass.
@@ -30,10 +47,13 @@ void add_before(Buckets& buckets, const Bucket& bucket);
 // that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
 class SumsAfter {
  public:
-  explicit SumsAfter(Buckets& buckets) : buckets_(buckets) {}
+  SumsAfter(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}
   // A bucket has its sum over its group: begins the sum over other shards, which goes on in the background. All ranks call
-  // this in the same order. Tells Buckets::on_summed of sums that are complete.
+  // this in the same order. Tells the listener of sums that are complete.
   void start(const Bucket& bucket);
+  void tell(const Bucket& bucket) const {  // a tied table has a further sum, in finish()
+    if (!bucket.stages) listener_.has_sums(bucket);
+  }
   void finish();  // the sums that have not begun; waits for all
 
  private:
@@ -45,9 +65,10 @@ class SumsAfter {
     return buckets_.options().zero == 0 ? bucket.summed : bucket.gradient_shard;
   }
   void sum_rest(Axis* Bucket::*over);
-  void tell();
+  void tell_complete();
 
   Buckets& buckets_;
+  ReductionListener& listener_;
   std::deque<UnderWay> under_way_;
   std::set<const Bucket*> begun_;
 };

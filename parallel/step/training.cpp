@@ -56,11 +56,10 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   if (options.offload.gradients) to_buckets.gradients_in = &*tier_;
   buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_);
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
-  reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, update_queue(),
                                            options.masters, optimizer_tier());
-  updates_ =
-      std::make_unique<Updates>(options.update, *optimizer_, *buckets_, *numerics_, update_queue(), batch_totals_.phantom());
+  updates_ = std::make_unique<Updates>(options.update, *optimizer_, *numerics_, update_queue(), batch_totals_.phantom());
+  reducer_ = reducer_of(options, *buckets_, *updates_);
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->record_in(account_.trace());
 }
@@ -163,7 +162,6 @@ StepResult Training::step(const ReadSamples& read) {
   account_.begin(result.step);
   if (arena_) arena_->begin_step();
   const FileTier::Times before = tier_times();
-  buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
   // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
   // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.

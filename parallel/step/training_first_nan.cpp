@@ -11,7 +11,8 @@ namespace chorale {
 void Training::name_first_nan(const ReadSamples& read) {
   if (arena_) arena_->end_step();  // the repetition needs other memory
   updates_->cancel(steps_ + 1);
-  buckets_->clear_gradients();
+  if (mesh_.layout().zero < 2)
+    for (const Bucket& bucket : buckets_->all()) buckets_->clear_gradients(bucket);
   trouble_of_sums();  // clears the errors of the first run of the step
   FirstNan first_nan(steps_ + 1);
   for (const ParameterPointer& p : parameters_)

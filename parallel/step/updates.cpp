@@ -25,15 +25,15 @@ TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
 }
 
 // A plan is of a step whose assumption holds. A run knows nothing about its first step.
-Updates::Updates(UpdateTime time, Optimizer& optimizer, Buckets& buckets, const Numerics& numerics, const Queue& queue,
-                 bool plans)
-    : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {
-  if (time == UpdateTime::overlapped || time == UpdateTime::speculative)
-    buckets.on_summed = [this](const Bucket& bucket) {
-      if (begun_) optimizer_.start(bucket.value_shard);
-    };
-  if (time == UpdateTime::delayed)
-    buckets.on_open = [this](const Bucket& bucket) { optimizer_.finish_bucket(bucket.gradient_shard); };
+Updates::Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans)
+    : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {}
+
+void Updates::reuses(const Bucket& bucket) {
+  if (time_ == UpdateTime::delayed) optimizer_.finish(bucket.number);
+}
+
+void Updates::has_sums(const Bucket& bucket) {
+  if (begun_) optimizer_.start(bucket.number);
 }
 
 void Updates::begin(double rate, double usual) {

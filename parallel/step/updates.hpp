@@ -17,7 +17,7 @@
 #include <string>
 
 #include "layers/optimizer.hpp"
-#include "parallel/step/buckets.hpp"
+#include "parallel/step/reducer.hpp"
 
 namespace chorale {
 
@@ -29,7 +29,7 @@ UpdateTime update_time_named(const std::string& name);
 // there: masters that are read, values that are written.
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
 
-class Updates {
+class Updates final : public ReductionListener {
  public:
   struct Done {
     bool publishes = false;   // the values have changed
@@ -37,7 +37,11 @@ class Updates {
     std::int64_t taken_back = 0;
   };
 
-  Updates(UpdateTime time, Optimizer& optimizer, Buckets& buckets, const Numerics& numerics, const Queue& queue, bool plans);
+  Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans);
+
+  void reuses(const Bucket& bucket) override;
+  void has_sums(const Bucket& bucket) override;
+  bool wants_sums() const override { return time_ == UpdateTime::overlapped || time_ == UpdateTime::speculative; }
 
   // Before the passes of a step. `usual`: the factor of its gradients, unless the totals say otherwise.
   void begin(double rate, double usual);

@@ -11,7 +11,8 @@ namespace {
 
 class Sharded final : public Reducer {
  public:
-  explicit Sharded(Buckets& buckets) : buckets_(buckets), after_(buckets) {}
+  Sharded(Buckets& buckets, ReductionListener& listener)
+      : buckets_(buckets), listener_(listener), after_(buckets, listener) {}
 
   void begin(std::int64_t micro_batches) override {
     for (Bucket& bucket : buckets_.all()) {
@@ -32,7 +33,7 @@ class Sharded final : public Reducer {
     const Tensor sum = bucket.summed.narrow(length * bucket.group->rank(), length);
     bucket.group->reduce_scatter(bucket.summed, sum);
     const bool is_first = begun_.insert(&bucket).second, is_last = --bucket.micro_batches == 0;
-    if (is_first) buckets_.open_shard(bucket);
+    if (is_first) clear(buckets_, bucket, listener_);
     if (buckets_.away(bucket.gradient_shard))
       add_in_tier(bucket, sum, is_first);
     else
@@ -87,6 +88,7 @@ class Sharded final : public Reducer {
   }
 
   Buckets& buckets_;
+  ReductionListener& listener_;
   std::set<const Bucket*> begun_;   // those whose shard has sums of this step
   Staged writing_;                  // the sum that is being written to the tier
   const Bucket* summed_ = nullptr;  // its bucket, if that was the last micro-batch
@@ -95,7 +97,9 @@ class Sharded final : public Reducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets) { return std::make_unique<Sharded>(buckets); }
+std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener) {
+  return std::make_unique<Sharded>(buckets, listener);
+}
 
 ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets)
     : WrappingLayer(std::move(inner)), buckets_(buckets) {
