@@ -60,7 +60,7 @@ int main() {
 
       // Step 4: make the context that every layer gets. The tape keeps what the backward pass needs.
       Tape tape;
-      Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+      Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
       context.tokens = {.first_sample = first, .sequence = shape.sequence, .first_token = 0, .tokens = shape.sequence};
       context.stream = context.tokens;
       context.tape = &tape;

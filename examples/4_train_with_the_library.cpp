@@ -54,6 +54,6 @@ int main(int argc, char** argv) {
     // Step 6: print how much memory rank 0 needed.
     if (runtime.rank() == 0)
       std::printf("%s: rank 0 held %.2f MiB at most\n", to_string(layout).c_str(),
-                  static_cast<double>(training.ledger().total_peak()) / 0x1p20);
+                  static_cast<double>(training.memory().ledger().total_peak()) / 0x1p20);
   });
 }

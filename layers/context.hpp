@@ -31,46 +31,49 @@ class AttentionScheme;  // layers/attention_scheme.hpp
 struct AttentionWork;   // layers/attention_work.hpp
 class TokenCut;         // parallel/layout/cut.hpp
 
-struct Context {
+// What stays the same in all micro-batches of a run.
+struct RunContext {
   Queue queue;
   Allocator& memory;
   Numerics& numerics;
   DType compute = DType::f32;
-
-  Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
-  Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
-  Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
-  Tensor query_places = {};            // the places of the rows of AttentionScheme::query_tokens; empty: consecutive
-  Tensor query_positions = {};         // their positions; empty: equal to the places
-  Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
-  std::uint64_t seed = 0;              // seed and step select the dropout masks
-  std::uint32_t step = 0;
-  bool training = true;
-  double loss_scale = 1;
-  Tensor loss = {};              // [1]: the head adds the losses of all rows here
-  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
-
+  std::uint64_t seed = 0;                                     // seed and Context::step select the dropout masks
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
   // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
   AttentionWork* attention_work = nullptr;                 // null: not measured
   const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks for other layers
-  const std::vector<TokenCut>* cuts = nullptr;             // how these ranks divide each sample; null: all samples alike
+  const RouterBalance* balance = nullptr;  // biases of experts, and the choices of the previous step; null: neither
+  std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
+};
+
+// One micro-batch of a run.
+struct Context : RunContext {
+  Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
+  Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
+  Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
+  Tensor query_places = {};            // the places of the rows of AttentionScheme::query_tokens; empty: consecutive
+  Tensor query_positions = {};         // their positions; empty: equal to the places
+  Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
+  std::uint32_t step = 0;
+  bool training = true;
+  double loss_scale = 1;
+  Tensor loss = {};              // [1]: the head adds the losses of all rows here
+  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
+  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks divide each sample; null: all samples alike
 
   Tape* tape = nullptr;               // null: no backward pass follows
   KeptInputs* kept_inputs = nullptr;  // where recomputation keeps inputs of blocks; null: on the tape
   // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
   // pass of a training step.
   ChoiceCounts* choices = nullptr;
-  const RouterBalance* balance = nullptr;  // biases of experts, and the choices of the previous step; null: neither
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
   // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then
   // appends their computation to this list. Null: weight_gradient() computes them at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
-  std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
   // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Empty:
   // layers skip the call.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};

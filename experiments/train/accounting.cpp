@@ -100,8 +100,8 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
 // `left_out` they are not compared. Rank 0 records and reports them. It also says how much its file moved: whole blocks,
 // none for zeros that were never written, and those of initial values and checkpoints.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
-  if (!training.tier()) return true;
-  const std::string tier = about(training.options().offload, *training.tier());
+  if (!training.memory().tier_memory()) return true;
+  const std::string tier = about(training.options().offload, *training.memory().tier_memory());
   TierTraffic made = training.tier_passes();
   made.add(training.tier_updates(), 1);
   std::vector<std::int64_t> mine;
@@ -120,7 +120,7 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
                  left_out           ? ""
                  : troubles.empty() ? ", as planned"
                                     : ", NOT as planned");
-  if (const auto* const file = dynamic_cast<const FileTier*>(training.tier()))
+  if (const auto* const file = dynamic_cast<const FileTier*>(training.memory().tier_memory()))
     run.log.result("with initial values and checkpoints, the file read {} and wrote {}", human_bytes(file->read_bytes()),
                    human_bytes(file->written_bytes()));
   if (!troubles.empty())
@@ -130,8 +130,8 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
 
 // The piece of contiguous memory on each rank, and the requests that it served or left to other memory.
 void record_contiguous(RunRecord& run, const Training& training) {
-  if (!training.arena()) return;
-  const PlannedArena::Report mine = training.arena()->report();
+  if (!training.memory().arena()) return;
+  const PlannedArena::Report mine = training.memory().arena()->report();
   const Gathered ranks({mine.bytes, mine.least, mine.served, mine.unplanned}, "", training.mesh());
   if (!run.recorder) return;
   const auto keep = [&](const char* name, std::size_t which, const char* units, const char* about) {
@@ -183,7 +183,7 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
       recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
   recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
                    "planned peak of a step and of an evaluation");
-  if (training.tier())
+  if (training.memory().tier_memory())
     recorder.numbers("memory", "tier_held", {"rank", "category"}, ranks.column(axes.size() + categories, categories), "byte",
                      "planned bytes in the slow tier");
   recorder.numbers("memory", "planned_at_peak", {"rank", "category"}, ranks.column(axes.size() + 2 * categories, categories),
@@ -201,7 +201,7 @@ void Accounting::settle_memory(RunRecord& run, const Training& training) const {
                         "resident memory of the process before the model existed");
   run.recorder->numbers("memory", "resident_peak", {"rank"}, ranks.column(1), "byte",
                         "peak resident memory of the process at the end of the run");
-  if (training.tier())
+  if (training.memory().tier_memory())
     run.log.result("resident memory of rank 0: {} before the model, peak {}; the plan's peak is {}",
                    human_bytes(resident_before_), human_bytes(peak), human_bytes(plan_.step.peak_bytes));
 }

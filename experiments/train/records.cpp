@@ -38,8 +38,9 @@ std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
 }  // namespace
 
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop) {
-  const Ledger& ledger = training.ledger();
-  RankShare share{.result = result, .most = ledger.total_peak(), .free = training.kept(), .told_to_stop = told_to_stop};
+  const Ledger& ledger = training.memory().ledger();
+  RankShare share{
+      .result = result, .most = ledger.total_peak(), .free = training.memory().kept(), .told_to_stop = told_to_stop};
   for (std::size_t c = 0; c < categories; ++c) {
     share.bytes[c] = ledger.current(static_cast<Category>(c));
     share.peak[c] = ledger.peak(static_cast<Category>(c));

@@ -89,7 +89,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
       usage_error("a token is not in the model's vocabulary",
                   fmt::format("id {} of a vocabulary of {}", token, options_.shape.vocabulary),
                   "use the tokenizer of the training data");
-  Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  Context context{{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute}};
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
   const std::optional<TokenCut> cut = cut_of(count);
   const std::unique_ptr<AttentionScheme> scheme = cut ? gather_context(mesh_.context(), *cut) : nullptr;

@@ -59,7 +59,7 @@ class Pretence {
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }
-  std::int64_t offloaded() const { return training_.tier_ledger().total(); }
+  std::int64_t offloaded() const { return training_.memory().tier_ledger().total(); }
 
  private:
   // Phantom tensors have no storage, so they need no memory limit and no GPU. With offload to the host they pretend one.
@@ -196,13 +196,14 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
 RankPlan observed(const Training& training) {
   RankPlan plan;
   for (const ParameterPointer& p : training.parameters()) plan.parameters += elements_of(p->local_shape());
-  const Ledger& ledger = training.ledger();
+  const Ledger& ledger = training.memory().ledger();
   for (std::size_t c = 0; c < categories; ++c) {
     plan.held[c] = ledger.current(static_cast<Category>(c));
     plan.peak[c] = ledger.peak(static_cast<Category>(c));
     plan.at_peak[c] = ledger.at_peak(static_cast<Category>(c));
   }
-  for (std::size_t c = 0; c < categories; ++c) plan.offloaded[c] = training.tier_ledger().peak(static_cast<Category>(c));
+  for (std::size_t c = 0; c < categories; ++c)
+    plan.offloaded[c] = training.memory().tier_ledger().peak(static_cast<Category>(c));
   plan.tier_passes = training.tier_passes(), plan.tier_updates = training.tier_updates();
   plan.held_bytes = ledger.total();
   plan.peak_bytes = ledger.total_peak();

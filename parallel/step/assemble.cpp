@@ -68,11 +68,22 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 fmt::format("leave out --grad-dtype, or use {}", exact ? "--numerics fast" : "--dtype f32"));
 }
 
+namespace {
+
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh) {
   if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
   if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
   return std::make_unique<TensorParallel>(mesh.tensor(), options.partition_activations && options.remake == Remake::full);
 }
+
+}  // namespace
+
+Connections::Connections(const TrainingOptions& options, const Mesh& mesh)
+    : cut(options.shape.sequence, mesh.context().size(), options.context.cut),
+      boundary(boundary_of(options, mesh)),
+      exchange(exchange_of(mesh, options.exchange, &cut)),
+      sequences(divided_sequences(mesh.context(), cut)),
+      attention(context_scheme_of(mesh, options.context, options.shape, cut)) {}
 
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
   const PipelineShape shape = pipeline_of(layout, o.global_batch / (o.micro_batch * layout.replicas()));

@@ -1,12 +1,11 @@
-// Builds the parts of a Training from its options and layout: shard boundary, pipeline schedule, buckets, reducer and
-// update rule.
+// Builds the parts of a Training from its options and layout: connections, pipeline schedule, buckets, reducer and update
+// rule.
 #pragma once
 #include "parallel/step/training.hpp"
 
 namespace chorale {
 
 void check(const TrainingOptions& options, const Layout& layout);  // usage errors for options that contradict each other
-std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh);
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, ReductionListener& listener);

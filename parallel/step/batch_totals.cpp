@@ -36,6 +36,11 @@ BatchTotals::BatchTotals(Allocator& memory, bool exact, std::int64_t counts)
     : counts_(counts),
       all_(memory, {before_squares + (exact ? 4 : 1) + counts}, exact ? DType::i64 : DType::f64, Category::workspace) {}
 
+void BatchTotals::clear() {
+  chorale::clear(all_);
+  tokens_ = 0;
+}
+
 Tensor BatchTotals::words() const { return all_.narrow(before_squares, all_.count() - counts_ - before_squares); }
 
 SquareSum BatchTotals::squares() const {
@@ -44,15 +49,15 @@ SquareSum BatchTotals::squares() const {
   return {.there = grows_there ? slice.data : nullptr};
 }
 
-BatchTotals::Sums BatchTotals::add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound,
-                                      const SquareSum& squares, std::span<std::int64_t> counts) {
+BatchTotals::Sums BatchTotals::add_up(Axis& world, bool loss_counts, bool sound, const SquareSum& squares,
+                                      std::span<std::int64_t> counts) {
   Sums sums;
   const Tensor sent = counts.empty() ? all_.narrow(0, all_.count() - counts_) : all_;
   if (phantom()) return world.all_reduce(sent), sums;
   visit_sums(all_.dtype(), [&]<class T>(Type<T>) {
     if (!loss_counts) chorale::clear(loss());
     with_values<T>(all_.narrow(1, 2), Use::write, [&](std::span<T> here) {
-      here[0] = static_cast<T>(tokens);
+      here[0] = static_cast<T>(tokens_);
       here[1] = static_cast<T>(sound ? 0 : 1);
     });
     if (!squares.there) with_values<T>(words(), Use::write, [&](std::span<T> here) { put(squares, here); });

@@ -23,19 +23,19 @@ class BatchTotals {
   BatchTotals(Allocator& memory, bool exact, std::int64_t counts);
   bool phantom() const { return all_.phantom(); }
 
-  void clear() { chorale::clear(all_); }
-  Tensor loss() const { return all_.narrow(0, 1); }  // the head adds its losses to this element
+  void clear();
+  void count(std::int64_t tokens) { tokens_ += tokens; }  // targets of this rank that count
+  Tensor loss() const { return all_.narrow(0, 1); }       // the head adds its losses to this element
   SquareSum squares() const;  // the sum for ‖g‖², still 0; on a device, fast numerics adds to an element of all_
   // Sums the totals of all ranks. This rank's loss counts only if `loss_counts`. `sound`: whether all sums on this rank
   // were valid. `counts`: this rank's counts, which the call replaces by those of all ranks; empty after an evaluation. In a
   // plan all results are 0.
-  Sums add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound, const SquareSum& squares,
-              std::span<std::int64_t> counts = {});
+  Sums add_up(Axis& world, bool loss_counts, bool sound, const SquareSum& squares, std::span<std::int64_t> counts = {});
 
  private:
   Tensor words() const;  // of ‖g‖²
 
-  std::int64_t counts_;
+  std::int64_t counts_, tokens_ = 0;
   Tensor all_;
 };
 

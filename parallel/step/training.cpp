@@ -20,63 +20,55 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       mesh_(std::move(mesh)),
       clock_(clock),
       account_(mesh_, options.queue(), clock),
-      ledger_(options.memory_limit),
-      memory_(memory, ledger_),
-      tier_memory_(tier_of(options.offload, memory, options.device, options.meter)),
+      memory_(memory, options.memory_limit, options.contiguous_memory, options.offload, options.device, options.meter),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
-      boundary_(boundary_of(options, mesh_)),
-      cut_(options.shape.sequence, mesh_.context().size(), options.context.cut),
-      exchange_(exchange_of(mesh_, options.exchange, &cut_)),
-      sequences_(divided_sequences(mesh_.context(), cut_)),
-      attention_(context_scheme_of(mesh_, options.context, options.shape, cut_)),
+      connections_(options, mesh_),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
       read_by_(read_at_latest(schedule_, mesh_.pipeline().rank())),
       choices_(options.shape),
-      balance_(options.shape, memory_),
-      batch_totals_(memory_, options.numerics == "exact", choices_.words()) {
+      balance_(options.shape, memory_.allocator()),
+      batch_totals_(memory_.allocator(), options.numerics == "exact", choices_.words()) {
   if (!options_.timer && memory.stores()) options_.timer = &account_.work();
-  ledger_.add(Category::workspace, options.device_bytes);
-  if (options.contiguous_memory && memory.stores()) {
-    arena_.emplace(memory);
-    for (const Category category : {Category::activations, Category::grads}) memory_.take_from(*arena_, category);
-  }
+  memory_.ledger().add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
-  if (tier_memory_) tier_.emplace(*tier_memory_, tier_ledger_);
-  if (auto* const file = dynamic_cast<FileTier*>(tier_memory_.get()))
+  if (FileTier* const file = memory_.file())
     file->measure(clock_, [this](double begins, double ends) {
       account_.trace().add({.kind = Trace::Kind::file, .begins = begins, .ends = ends});
     });
   if (options.offload.gradients && options.offload.to_host) host_numerics_ = numerics_named(options.numerics);
   BucketOptions to_buckets = bucket_options(options_, mesh_, *numerics_);
   to_buckets.window_elements = options.offload.window_elements;
-  if (options.offload.parameters) to_buckets.values_in = &*tier_;
-  if (options.offload.gradients) to_buckets.gradients_in = &*tier_;
-  buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_);
+  if (options.offload.parameters) to_buckets.values_in = memory_.tier();
+  if (options.offload.gradients) to_buckets.gradients_in = memory_.tier();
+  buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_.allocator());
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, update_queue(),
-                                           options.masters, optimizer_tier());
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_.allocator(), options.seed,
+                                           update_queue(), options.masters, optimizer_tier());
   updates_ = std::make_unique<Updates>(options.update, *optimizer_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_ = reducer_of(options, *buckets_, *updates_);
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->record_in(account_.trace());
 }
 
+void Training::replace_boundary(const Replacement<ShardBoundary>& with) {
+  connections_.boundary = with(std::move(connections_.boundary));
+}
+
+void Training::replace_attention(const Replacement<AttentionScheme>& with) {
+  connections_.attention = with(std::move(connections_.attention));
+}
+
 OptimizerTier Training::optimizer_tier() {
   OptimizerTier tier{.elements = options_.offload.window_elements,
                      .keeps_old = options_.update == UpdateTime::speculative,
                      .delays = options_.update == UpdateTime::delayed};
-  if (options_.offload.optimizer) tier.states = &*tier_;
-  if (options_.offload.optimizer && options_.offload.to_host) tier.compute = &*tier_;
-  if (tier_ || options_.update != UpdateTime::after) tier.traffic = &tier_updates_;
+  if (options_.offload.optimizer) tier.states = memory_.tier();
+  if (options_.offload.optimizer && options_.offload.to_host) tier.compute = memory_.tier();
+  if (memory_.tier() || options_.update != UpdateTime::after) tier.traffic = &memory_.updates();
   return tier;
-}
-
-FileTier::Times Training::tier_times() const {
-  const auto* const file = dynamic_cast<const FileTier*>(tier_memory_.get());
-  return file ? file->times() : FileTier::Times{};
 }
 
 Queue Training::update_queue() const {
@@ -85,25 +77,33 @@ Queue Training::update_queue() const {
   return queue;
 }
 
+RunContext Training::run_context() {
+  RunContext run{.queue = options_.queue(),
+                 .memory = memory_.allocator(),
+                 .numerics = *numerics_,
+                 .compute = options_.compute,
+                 .seed = options_.seed};
+  connections_.put_into(run);
+  run.balance = &balance_;
+  return run;
+}
+
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   const std::int64_t here = mesh_.context().rank(), tokens = tokens_here(), rows = samples * tokens;
-  Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  Context context{run_context()};
   context.tokens = {.first_sample = first_sample,
                     .sequence = options_.shape.sequence,
-                    .first_token = cut_.runs(here).front().first,
+                    .first_token = cut().runs(here).front().first,
                     .tokens = tokens};
-  context.attention = attention_.get();
-  make_tables(cut_, here, samples, options_.packed, context);
-  if (attention_ && !options_.device) context.attention_work = &attention_work_;
-  context.boundary = boundary_.get();
-  context.exchange = exchange_.get();
-  context.sequences = sequences_.get();
-  context.balance = &balance_;
-  context.after_layer = [this] { mesh_.world().poll(), updates_->progress(); };
+  make_tables(cut(), here, samples, options_.packed, context);
+  if (context.attention && !options_.device) context.attention_work = &connections_.attention_work;
+  context.after_layer = [this] {
+    mesh_.world().poll();
+    updates_->progress();
+  };
   context.stream = context.tokens;
-  context.stream.first_row = boundary_->first_row(rows);
+  context.stream.first_row = connections_.boundary->first_row(rows);
   context.targets = context.typed({rows}, DType::i32, Category::data);
-  context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
   context.loss = batch_totals_.loss();
   return context;
@@ -115,7 +115,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
   if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.packed || context.attention_work))
-    read_rows(read, cursor, samples, cut_, mesh_.context().rank(), *batch);
+    read_rows(read, cursor, samples, cut(), mesh_.context().rank(), *batch);
   return batch;
 }
 
@@ -133,11 +133,11 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
     account_.opened(i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
-    if (has_loss() && chunk == stage_.last_chunk()) tokens_ += batch->targets;
+    if (has_loss() && chunk == stage_.last_chunk()) batch_totals_.count(batch->targets);
     prepare(*batch);
     return batch;
   };
-  const Shape message{boundary_->rows(micro * tokens_here()), options_.shape.width};
+  const Shape message{connections_.boundary->rows(micro * tokens_here()), options_.shape.width};
   PipelineTimes times =
       run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message, read_by, ends_before}, clock_);
   if (options_.meter) options_.meter->begins({});
@@ -145,12 +145,12 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
 }
 
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
-  clear_totals();
+  batch_totals_.clear();
   choices_.clear();
   return run_samples(read, samples_, options_.global_batch, schedule_, read_by_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
     if (options_.offload.activations)
-      batch.context.kept_inputs = &batch.kept_inputs.emplace(memory_, *tier_, buckets_->traffic());
+      batch.context.kept_inputs = &batch.kept_inputs.emplace(memory_.allocator(), *memory_.tier(), buckets_->traffic());
     batch.context.choices = &choices_;
     batch.context.loss_scale = options_.scaler.scale;
     prepare(batch);
@@ -160,8 +160,8 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
   account_.begin(result.step);
-  if (arena_) arena_->begin_step();
-  const FileTier::Times before = tier_times();
+  if (memory_.arena()) memory_.arena()->begin_step();
+  const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
   // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
   // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
@@ -201,10 +201,10 @@ StepResult Training::step(const ReadSamples& read) {
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
   account_.update_ends();
   result.updates = done.sweeps, result.taken_back = done.taken_back;
-  if (arena_) arena_->end_step();
+  if (memory_.arena()) memory_.arena()->end_step();
   ++steps_;
   samples_ += options_.global_batch;
-  const FileTier::Times after = tier_times();
+  const FileTier::Times after = memory_.file_times();
   result.tier_exposed = after.waited - before.waited;
   result.tier_hidden = std::max(after.in_flight - before.in_flight - result.tier_exposed, 0.0);
   account_.settle(times, result);
@@ -221,17 +221,11 @@ StepResult Training::skip_step() {
   return result;
 }
 
-void Training::clear_totals() {
-  batch_totals_.clear();
-  tokens_ = 0;
-}
-
 // Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, whose tensors have no
 // storage, the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares,
                                                   std::span<std::int64_t> counts) {
-  const BatchTotals::Sums sums =
-      batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares, counts);
+  const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), !trouble_of_sums(), squares, counts);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
   if (sums.bad_ranks > 0) return std::nullopt;
   const SumSite site{.sum = SumOf::losses, .addends = most_tokens};
@@ -299,7 +293,7 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
     vote = mesh_.world().start_vote(is_cut());
     return false;
   };
-  clear_totals();
+  batch_totals_.clear();
   const PipelineSchedule passes = forward_only(pipeline_of(mesh_.layout(), all));
   run_samples(
       read, 0, samples, passes, read_at_latest(passes, mesh_.pipeline().rank()),
@@ -347,16 +341,12 @@ void Training::check_activations() {
 }
 
 Keeps Training::declared() {
-  Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  Context one{run_context()};
   Tape tape(options_.remake == Remake::selective);
-  one.boundary = boundary_.get();
-  one.exchange = exchange_.get();
-  one.sequences = sequences_.get();
-  one.balance = &balance_;
   one.tape = &tape;
   std::optional<KeptInputs> kept_inputs;
-  if (options_.offload.activations) one.kept_inputs = &kept_inputs.emplace(memory_, *tier_, buckets_->traffic());
-  one.attention = attention_.get();
+  if (options_.offload.activations)
+    one.kept_inputs = &kept_inputs.emplace(memory_.allocator(), *memory_.tier(), buckets_->traffic());
   one.tokens = {.sequence = options_.shape.sequence, .tokens = tokens_here()};
   return stage_.chunks()[0].keeps(options_.micro_batch * tokens_here(), one);
 }

@@ -15,16 +15,13 @@
 #include <optional>
 #include <string>
 
-#include "layers/attention_work.hpp"
 #include "layers/choice_counts.hpp"
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
-#include "layers/router_balance.hpp"
-#include "parallel/context/context.hpp"
-#include "parallel/experts/experts.hpp"
 #include "parallel/step/batch_totals.hpp"
-#include "parallel/step/offload.hpp"
+#include "parallel/step/connections.hpp"
+#include "parallel/step/rank_memory.hpp"
 #include "parallel/step/rows.hpp"
 #include "parallel/step/stage.hpp"
 #include "parallel/step/step_account.hpp"
@@ -32,8 +29,6 @@
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
-#include "src/memory/planned_arena.hpp"
-#include "src/tier/file_tier.hpp"
 
 namespace chorale {
 
@@ -102,23 +97,22 @@ class Training {
   std::int64_t samples() const { return samples_; }  // samples consumed so far: the data cursor
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
-  const Ledger& ledger() const { return ledger_; }
-  KeptBlocks kept() const { return arena_ ? arena_->kept() : memory_.memory().kept(); }  // free memory of this rank
-  const std::optional<PlannedArena>& arena() const { return arena_; }                    // of --contiguous-memory
-  const Ledger& tier_ledger() const { return tier_ledger_; }
-  const Memory* tier() const { return tier_memory_.get(); }  // null: nothing is offloaded
-  void settle_update() { updates_->settle(); }               // waits for a delayed update, before its states are used
-  // The bytes that passes and updates moved from and to the tier since clear_tier_traffic(). Skipped steps have no update.
+  const RankMemory& memory() const { return memory_; }
+  void settle_update() { updates_->settle(); }  // waits for a delayed update, before its states are used
+  // The bytes that passes and updates moved from and to the tier since clear_tier_traffic().
   const TierTraffic& tier_passes() const { return buckets_->traffic(); }
-  const TierTraffic& tier_updates() const { return tier_updates_; }
-  void clear_tier_traffic() { buckets_->traffic() = tier_updates_ = {}; }
+  const TierTraffic& tier_updates() const { return memory_.updates(); }
+  void clear_tier_traffic() { buckets_->traffic() = memory_.updates() = {}; }
   const std::vector<ParameterPointer>& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace these
-  std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
-  std::unique_ptr<AttentionScheme>& attention() { return attention_; }  // null if ranks do not divide sequences
+  // Replaces a part of a strategy. `with` is given the part and returns its replacement, which may wrap it.
+  template <class Part>
+  using Replacement = std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>;
+  void replace_reducer(const Replacement<Reducer>& with) { reducer_ = with(std::move(reducer_)); }
+  void replace_boundary(const Replacement<ShardBoundary>& with);
+  void replace_attention(const Replacement<AttentionScheme>& with);  // null if ranks do not divide sequences
   // After the optimizer's states were read. `reads_values`: this rank's shards of the values were read, too.
   void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
   // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
@@ -126,10 +120,10 @@ class Training {
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
-  const TokenCut& cut() const { return cut_; }
+  const TokenCut& cut() const { return connections_.cut; }
   const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
   const RouterBalance& balance() const { return balance_; }
-  const AttentionWork& attention_work() const { return attention_work_; }  // if ranks divide sequences, since the start
+  const AttentionWork& attention_work() const { return connections_.attention_work; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
   // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
@@ -148,10 +142,10 @@ class Training {
     double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
   OptimizerTier optimizer_tier();
-  Queue update_queue() const;          // where the optimizer computes
-  FileTier::Times tier_times() const;  // zeros if no file is in use
+  Queue update_queue() const;  // where the optimizer computes
+  RunContext run_context();
   Context context(std::int64_t first_sample, std::int64_t samples);
-  std::int64_t tokens_here() const { return cut_.tokens(mesh_.context().rank()); }  // of each sample
+  std::int64_t tokens_here() const { return cut().tokens(mesh_.context().rank()); }  // of each sample
   Keeps declared();
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
   // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
@@ -160,7 +154,6 @@ class Training {
                             const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
                             const Prepare& prepare, const std::function<bool(std::int64_t micro_batch)>& ends_before = {});
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
-  void clear_totals();
   std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares, std::span<std::int64_t> counts = {});
   SquareSum squares_of_gradients(double scale);
   void each_site(const std::function<void(SumSite&)>& visit);
@@ -171,19 +164,9 @@ class Training {
   Mesh mesh_;
   Clock& clock_;
   StepAccount account_;  // outlives all kernels and calls, which it traces
-  Ledger ledger_;
-  std::optional<PlannedArena> arena_;
-  Allocator memory_;
-  Ledger tier_ledger_;                   // of what lives in the file
-  std::unique_ptr<Memory> tier_memory_;  // null: nothing does
-  std::optional<Allocator> tier_;
-  TierTraffic tier_updates_;
+  RankMemory memory_;
   std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients of a GPU that are on the host
-  std::unique_ptr<ShardBoundary> boundary_;
-  TokenCut cut_;  // of a sequence's tokens among the context-parallel ranks
-  std::unique_ptr<ExpertExchange> exchange_;
-  std::unique_ptr<SequenceRows> sequences_;
-  std::unique_ptr<AttentionScheme> attention_;
+  Connections connections_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;
   std::unique_ptr<Buckets> buckets_;
@@ -192,11 +175,9 @@ class Training {
   std::unique_ptr<Updates> updates_;
   PipelineSchedule schedule_;
   std::vector<std::size_t> read_by_;  // see read_at_latest()
-  std::int64_t tokens_ = 0;           // targets of this batch that count, on ranks where has_loss()
   ChoiceCounts choices_;
   RouterBalance balance_;
   BatchTotals batch_totals_;
-  AttentionWork attention_work_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
 

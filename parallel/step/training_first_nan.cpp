@@ -9,7 +9,7 @@ namespace chorale {
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
 // so that no rank waits for one that has thrown.
 void Training::name_first_nan(const ReadSamples& read) {
-  if (arena_) arena_->end_step();  // the repetition needs other memory
+  if (memory_.arena()) memory_.arena()->end_step();  // the repetition needs other memory
   updates_->cancel(steps_ + 1);
   if (mesh_.layout().zero < 2)
     for (const Bucket& bucket : buckets_->all()) buckets_->clear_gradients(bucket);

@@ -66,13 +66,11 @@ struct Spoils : Of {
 
 void spoil_embedding(test::Run& run, const Injection& one, std::string& place, const bool& is_armed) {
   const Mesh& mesh = run.training.mesh();
-  auto& boundary = run.training.boundary();
-  if (mesh.tensor().size() == 1)
-    boundary = std::make_unique<Spoils<ShardBoundary>>(one, place, is_armed);
-  else if (mesh.layout().sequence)
-    boundary = std::make_unique<Spoils<SequenceParallel>>(one, place, is_armed, mesh.tensor());
-  else
-    boundary = std::make_unique<Spoils<TensorParallel>>(one, place, is_armed, mesh.tensor());
+  run.training.replace_boundary([&](auto) -> std::unique_ptr<ShardBoundary> {
+    if (mesh.tensor().size() == 1) return std::make_unique<Spoils<ShardBoundary>>(one, place, is_armed);
+    if (mesh.layout().sequence) return std::make_unique<Spoils<SequenceParallel>>(one, place, is_armed, mesh.tensor());
+    return std::make_unique<Spoils<TensorParallel>>(one, place, is_armed, mesh.tensor());
+  });
 }
 
 // Returns what the error must say about the place.

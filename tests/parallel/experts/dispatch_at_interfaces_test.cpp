@@ -75,7 +75,7 @@ TEST_CASE("at the network interfaces, a dispatch by host sends the expected shar
     Ledger ledger;
     Allocator memory(worlds.memory(), ledger);
     const auto numerics = fast_numerics();
-    Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+    Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
     const RoutingRule rule{.experts = experts, .chosen = chosen, .sequence = tokens};
     const Tensor logits = context.typed({tokens, experts}, DType::f32), x = context.typed({tokens, width}, DType::f32);
     const Routing routing =

@@ -99,7 +99,7 @@ TEST_CASE("experts get the same rows, whether tokens travel once to a host or on
               Ledger ledger;
               Allocator memory(shared, ledger);
               const auto numerics = fast_numerics();
-              Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+              Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
               return mesh.along({"ep"}).hosts().empty() ? "" : wrong_dispatch(mesh.along({"ep"}), capacity, context);
             }) == "");
     }
@@ -143,7 +143,7 @@ TEST_CASE("with uniformly drawn experts, tokens cross hosts as often as probabil
           Ledger ledger;
           Allocator memory(shared, ledger);
           const auto numerics = fast_numerics();
-          Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+          Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
           const RoutingRule rule{.experts = experts, .chosen = chosen, .sequence = tokens};
           const Tensor logits = context.typed({tokens, experts}, DType::f32), x = context.typed({tokens, 1}, DType::f32);
           const Routing routing =

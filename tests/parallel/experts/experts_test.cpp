@@ -96,7 +96,7 @@ TEST_CASE("rows travel to the ranks of their experts and back", "[threads]") {
               Ledger ledger;
               Allocator memory(shared, ledger);
               const auto numerics = fast_numerics();
-              Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+              Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
               return wrong_exchange(mesh.along({"ep"}), context, routing);
             }) == "");
     }
@@ -111,7 +111,7 @@ TEST_CASE("a rank computes while its rows return, unless it is to wait", "[threa
             Ledger ledger;
             Allocator memory(shared, ledger);
             const auto numerics = fast_numerics();
-            Context context{.queue = {}, .memory = memory, .numerics = *numerics};
+            Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
             const auto exchange = exchange_of(mesh, {.overlaps = overlaps});
             const ExpertRows home = home_rows(Routing::uneven, mesh.world().rank()),
                              here = exchange->here(home, {}, context);
@@ -140,8 +140,8 @@ TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threa
           Ledger ledger;
           Allocator memory(shared, ledger), nothing(phantom, ledger);
           const auto numerics = fast_numerics();
-          Context real{.queue = {}, .memory = memory, .numerics = *numerics},
-              planned{.queue = {}, .memory = nothing, .numerics = *numerics};
+          Context real{{.queue = {}, .memory = memory, .numerics = *numerics}},
+              planned{{.queue = {}, .memory = nothing, .numerics = *numerics}};
           const ExpertRows home = home_rows(Routing::balanced, 0);
           const auto exchange_on = [&](const Mesh& on, Context& context) {
             const ExpertParallel exchange(on.along({"ep"}));

@@ -23,7 +23,7 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
           std::int64_t activations = -1, others = 0;
           const ReadSamples read = [&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
             run.read(first, samples, rows);
-            const Ledger& ledger = run.training.ledger();
+            const Ledger& ledger = run.training.memory().ledger();
             if (activations < 0) activations = ledger.current(Category::activations);
             others += ledger.current(Category::activations) != activations;
             const int number = ++read_by[stage];
@@ -36,7 +36,7 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
           const std::int64_t unread = stage == 0 ? static_cast<std::int64_t>(most_unread_results) : 0;
           if (read_by[stage] != 40) return fmt::format("{} samples were read", read_by[stage].load());
           if (others > 0) return "the bytes of activations depend on the other stage";
-          const std::int64_t most = run.training.ledger().peak(Category::comm);
+          const std::int64_t most = run.training.memory().ledger().peak(Category::comm);
           return most <= unread * result_bytes
                      ? ""
                      : fmt::format("{} bytes are on their way, but {} results take {}", most, unread, unread * result_bytes);
@@ -60,7 +60,7 @@ TEST_CASE("if a stage is slow, as many results are on their way as planned", "[t
             while (stage == 1 && samples_read < options.global_batch) run.clock.sleep(1e-3);
           };
           run.training.step(read);
-          const std::int64_t made = run.training.ledger().peak(Category::comm);
+          const std::int64_t made = run.training.memory().ledger().peak(Category::comm);
           const std::int64_t planned = plan.peak[static_cast<std::size_t>(Category::comm)];
           const std::int64_t results = options.global_batch * options.shape.sequence * options.shape.width *
                                        static_cast<std::int64_t>(size_of(options.compute));

@@ -54,8 +54,8 @@ TEST_CASE("what a step makes lies in one piece without holes, and memory is as p
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
             test::Run run(options, std::move(mesh), memory);
             run.steps(3);
-            const Ledger& ledger = run.training.ledger();
-            const PlannedArena::Report report = run.training.arena()->report();
+            const Ledger& ledger = run.training.memory().ledger();
+            const PlannedArena::Report report = run.training.memory().arena()->report();
             const bool alike = layout.stages() == 1 && !row.experts;
             for (const Category c : {Category::activations, Category::grads}) {
               const auto planned = plan.peak[static_cast<std::size_t>(c)];

@@ -96,7 +96,7 @@ TEST_CASE("device: the bytes between GPU and host are those of the formula and o
         CHECK((of(made.read, Category::optimizer) == 0 && of(made.written, Category::optimizer) == 0));
         const RankPlan plan = plan_rank({.options = options, .layout = layout}, 0);
         CHECK((plan.tier_passes == training.tier_passes() && plan.tier_updates == training.tier_updates()));
-        const Ledger &here = training.ledger(), &host = training.tier_ledger();
+        const Ledger &here = training.memory().ledger(), &host = training.memory().tier_ledger();
         CHECK((here.current(Category::optimizer) == 0 && host.current(Category::optimizer) > 0));
         for (std::size_t c = 0; c < categories; ++c) {
           INFO(category_names[c]);

@@ -150,8 +150,8 @@ TEST_CASE("each element of a bf16 gradient is that of a reference that rounds ev
                 const auto rank = static_cast<std::size_t>(mesh.world().rank());
                 test::Run run(options, std::move(mesh), memory);
                 run.training.step(run.read);
-                auto& inner = run.training.reducer();
-                inner = std::make_unique<Watching>(std::move(inner), run.training, seen[rank]);
+                run.training.replace_reducer(
+                    [&](auto inner) { return std::make_unique<Watching>(std::move(inner), run.training, seen[rank]); });
                 const StepResult result = run.training.step(run.read);
                 norms[rank] = result.gradient_norm, tokens[rank] = static_cast<double>(result.tokens);
                 for (const Bucket& bucket : run.training.buckets().all())

@@ -93,13 +93,13 @@ TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
             const std::int64_t stage = mesh.pipeline().rank(), stages = layout.stages();
             test::Run run(options, std::move(mesh), memory);
-            const auto& file = dynamic_cast<const FileTier&>(*run.training.tier());
+            const auto& file = dynamic_cast<const FileTier&>(*run.training.memory().tier_memory());
             const ModelShape& shape = options.shape;
             const std::int64_t input =
                 options.micro_batch * shape.sequence / layout.context_ranks() / parts * shape.width * 4;
             const std::int64_t micro_batches = options.global_batch / layout.replicas() / options.micro_batch;
             const std::int64_t blocks = shape.layers / stages;
-            const Ledger& ledger = run.training.tier_ledger();
+            const Ledger& ledger = run.training.memory().tier_ledger();
             for (int step = 1; step <= 3; ++step) {
               run.training.clear_tier_traffic();
               const std::int64_t read = file.read_bytes(), written = file.written_bytes();

@@ -91,7 +91,7 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
     options.offload = offload({true, true, true}, folder.path());
     HostMemory host;
     test::Run run(options, Mesh(parse_layout("dp1.z3", 1)), host);
-    const auto& file = dynamic_cast<const FileTier&>(*run.training.tier());
+    const auto& file = dynamic_cast<const FileTier&>(*run.training.memory().tier_memory());
     const std::int64_t table = options.shape.vocabulary * options.shape.width;
     std::int64_t n = 0;
     for (const Bucket& bucket : run.training.buckets().all()) n += bucket.value_shard.count();
@@ -104,7 +104,7 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
     const RankPlan plan = plan_rank({.options = options, .layout = parse_layout("dp1.z3", 1)}, 0);
     CHECK((plan.tier_passes == run.training.tier_passes() && plan.tier_updates == run.training.tier_updates()));
     CHECK(plan.offloaded[static_cast<std::size_t>(Category::params)] ==
-          run.training.tier_ledger().current(Category::params));
+          run.training.memory().tier_ledger().current(Category::params));
     const auto of = [](const auto& bytes, Category c) { return bytes[static_cast<std::size_t>(c)]; };
     const std::int64_t e = size_of(compute);
     CHECK(of(made.read, Category::params) == e * ((compute == DType::f32 ? 5 : 4) * n + 4 * table));
@@ -133,7 +133,8 @@ TEST_CASE("memory with offload is as planned, and nothing but windows and the un
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, rank);
             test::Run run(options, std::move(mesh), memory);
             run.training.step(run.read);
-            if (run.training.ledger().current(Category::optimizer) != 0) return "states of the optimizer stayed in memory";
+            if (run.training.memory().ledger().current(Category::optimizer) != 0)
+              return "states of the optimizer stayed in memory";
             return test::difference_of_memory(plan, observed(run.training));
           }) == "");
   }

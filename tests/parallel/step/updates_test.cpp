@@ -209,8 +209,8 @@ TEST_CASE("bytes and memory of every update are as planned") {
       CHECK(plan.tier_after(counts) == made);
       for (std::size_t c = 0; c < categories; ++c) {
         INFO(category_names[c]);
-        CHECK(run.training.ledger().peak(static_cast<Category>(c)) == plan.step.peak[c]);
-        CHECK(run.training.tier_ledger().current(static_cast<Category>(c)) == plan.step.offloaded[c]);
+        CHECK(run.training.memory().ledger().peak(static_cast<Category>(c)) == plan.step.peak[c]);
+        CHECK(run.training.memory().tier_ledger().current(static_cast<Category>(c)) == plan.step.offloaded[c]);
       }
     }
 }

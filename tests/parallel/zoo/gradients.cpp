@@ -51,7 +51,7 @@ struct LastAlone : Before {
 
 // Knows how many targets count: in the newest micro-batch on this rank, in its step so far, and in the whole batch.
 struct CountsTargets : Before {
-  explicit CountsTargets(Run& to) : Before(to) {
+  CountsTargets(Run& to, std::unique_ptr<Reducer> before) : Before(to, std::move(before)) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
       read(first, samples, rows);
       const Training& training = run.training;

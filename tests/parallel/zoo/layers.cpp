@@ -32,7 +32,8 @@ struct BiasOnEach : Of {
 
 template <class Of>
 void add_bias_on_each(Run& run) {
-  run.training.boundary() = std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters());
+  run.training.replace_boundary(
+      [&](auto) { return std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters()); });
 }
 
 // The loss sums the exponentials of all tensor ranks, although each rank has gathered all logits.
@@ -56,7 +57,7 @@ struct LocalInputGradients : TensorParallel {
 
 template <class Boundary>
 void share_by(Run& run) {
-  run.training.boundary() = std::make_unique<Boundary>(run.training.mesh().tensor());
+  run.training.replace_boundary([&](auto) { return std::make_unique<Boundary>(run.training.mesh().tensor()); });
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::vector<Mistake> mistakes_in_gradients(), mistakes_in_norms(), mistakes_in_w
 
 // Wraps the gradient reducer of a run. A mistake overrides one or more of the reducer's functions.
 struct Before : Reducer {
-  explicit Before(Run& to) : run(to), inner(std::move(to.training.reducer())) {}
+  Before(Run& to, std::unique_ptr<Reducer> before) : run(to), inner(std::move(before)) {}
   void begin(std::int64_t micro_batches) override { inner->begin(micro_batches); }
   void ready(const Parameter& p) override { inner->ready(p); }
   void finish() override { inner->finish(); }
@@ -53,7 +53,7 @@ struct Before : Reducer {
 
 template <class Mistaken>
 void reduce_by(Run& run) {
-  run.training.reducer() = std::make_unique<Mistaken>(run);
+  run.training.replace_reducer([&](auto inner) { return std::make_unique<Mistaken>(run, std::move(inner)); });
 }
 
 // The model, each of its blocks wrapped.

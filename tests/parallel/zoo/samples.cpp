@@ -79,28 +79,33 @@ std::vector<Mistake> mistakes_in_samples() {
        .proof = "step 1: loss",
        .make =
            [](Run& run) {
-             run.training.boundary() = std::make_unique<OwnSeed<ShardBoundary>>(run.training.mesh().data().rank());
+             run.training.replace_boundary(
+                 [&](auto) { return std::make_unique<OwnSeed<ShardBoundary>>(run.training.mesh().data().rank()); });
            }},
       {.about = "all replicas draw the same masks",
        .layouts = {"dp2", "dp3.z1"},
        .proof = "step 1: loss",
-       .make = [](Run& run) { run.training.boundary() = std::make_unique<LocalPlaces>(); }},
+       .make = [](Run& run) { run.training.replace_boundary([&](auto) { return std::make_unique<LocalPlaces>(); }); }},
       {.about = "tensor ranks draw different masks for activations that all of them have",
        .layouts = {"dp1.tp2", "dp1.tp3"},
        .proof = "step 1: loss",
        .make =
            [](Run& run) {
              Axis& axis = run.training.mesh().tensor();
-             run.training.boundary() = std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis);
+             run.training.replace_boundary(
+                 [&](auto) { return std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis); });
            }},
       {.about = "tensor ranks draw the same masks for different heads",
        .layouts = {"dp1.tp2", "dp2.tp3", "dp1.tp2.sp"},
        .proof = "step 1: loss",
-       .make = [](Run& run) { run.training.attention() = std::make_unique<LocalHeads>(); }},
+       .make = [](Run& run) { run.training.replace_attention([&](auto) { return std::make_unique<LocalHeads>(); }); }},
       {.about = "under sequence parallelism, tensor ranks draw the same masks for different tokens",
        .layouts = {"dp1.tp2.sp", "dp2.tp3.sp"},
        .proof = "step 1: loss",
-       .make = [](Run& run) { run.training.boundary() = std::make_unique<LocalRows>(run.training.mesh().tensor()); }},
+       .make =
+           [](Run& run) {
+             run.training.replace_boundary([&](auto) { return std::make_unique<LocalRows>(run.training.mesh().tensor()); });
+           }},
       {.about = "recomputation draws other masks",
        .layouts = {"dp1", "dp1.tp2", "dp2.z3"},
        .proof = "step 1: norm",

@@ -16,7 +16,7 @@ struct FromTheStart : ShardBoundary {
 
 // Wraps the attention scheme of a run. A mistake changes the places of queries in their sample, or in their document.
 struct Around : AttentionScheme {
-  explicit Around(Run& to) : run(to), inner(std::move(to.training.attention())) {}
+  Around(Run& to, std::unique_ptr<AttentionScheme> around) : run(to), inner(std::move(around)) {}
   virtual Tokens moved(Tokens tokens, std::int64_t /*rows*/) const { return tokens; }
   Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     return inner->forward(qkv, {call.shape, moved(call.dropout, qkv.dim(0)), call.keys}, context);
@@ -40,7 +40,7 @@ struct Around : AttentionScheme {
 
 template <class Mistaken>
 void attend_by(Run& run) {
-  run.training.attention() = std::make_unique<Mistaken>(run);
+  run.training.replace_attention([&](auto inner) { return std::make_unique<Mistaken>(run, std::move(inner)); });
 }
 
 // The first query of each shard does not see its own key.
@@ -117,11 +117,11 @@ std::vector<Mistake> mistakes_in_tokens() {
       {.about = "each context rank attends to its own keys only",
        .layouts = {"dp1.cp2", "dp2.cp2.z1", "dp1.pp2.cp2"},
        .proof = "step 1: loss",
-       .make = [](Run& run) { run.training.attention() = std::make_unique<AttentionScheme>(); }},
+       .make = [](Run& run) { run.training.replace_attention([&](auto) { return std::make_unique<AttentionScheme>(); }); }},
       {.about = "each context rank counts positions from 0",
        .layouts = {"dp1.cp2", "dp1.cp3", "dp2.cp2.z3"},
        .proof = "step 1: loss",
-       .make = [](Run& run) { run.training.boundary() = std::make_unique<FromTheStart>(); }},
+       .make = [](Run& run) { run.training.replace_boundary([&](auto) { return std::make_unique<FromTheStart>(); }); }},
       {.about = "the causal mask is off by one at the border of a shard",
        .layouts = {"dp1.cp2", "dp1.cp3", "dp2.cp2.z1"},
        .proof = "step 1: loss",

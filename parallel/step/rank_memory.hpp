@@ -1,0 +1,50 @@
+// Where the tensors of a training live on one rank, and what moves between memory and a slow tier.
+//
+//   memory   a ledger counts every byte; --contiguous-memory puts what a step makes into one planned piece (the arena)
+//   tier     a file or the host's memory, with a ledger of its own; only if something is offloaded (offload.hpp)
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "parallel/step/offload.hpp"
+#include "src/memory/buffer.hpp"
+#include "src/memory/planned_arena.hpp"
+#include "src/tier/file_tier.hpp"
+#include "src/tier/windows.hpp"
+
+namespace chorale {
+
+class RankMemory {
+ public:
+  // `limit`: bytes of this rank's ledger; 0: no limit. `device`, `meter`: as in tier_of().
+  RankMemory(Memory& memory, std::int64_t limit, bool contiguous, const OffloadOptions& offload, const DevicePlugin* device,
+             CopyMeter* meter);
+  RankMemory(const RankMemory&) = delete;
+
+  Allocator& allocator() { return allocator_; }
+  Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
+  KeptBlocks kept() const { return arena_ ? arena_->kept() : allocator_.memory().kept(); }  // free memory of this rank
+  std::optional<PlannedArena>& arena() { return arena_; }
+  const std::optional<PlannedArena>& arena() const { return arena_; }
+
+  Allocator* tier() { return tier_ ? &*tier_ : nullptr; }               // null: nothing is offloaded
+  const Memory* tier_memory() const { return in_tier_.get(); }          // the same
+  FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null: the tier is no file
+  FileTier::Times file_times() const;                                   // zeros without a file
+  const Ledger& tier_ledger() const { return tier_ledger_; }
+  // The bytes that updates moved from and to the tier. Skipped steps have no update. Buckets::traffic() has those of passes.
+  TierTraffic& updates() { return updates_; }
+  const TierTraffic& updates() const { return updates_; }
+
+ private:
+  Ledger ledger_;
+  std::optional<PlannedArena> arena_;
+  Allocator allocator_;
+  Ledger tier_ledger_;
+  std::unique_ptr<Memory> in_tier_;
+  std::optional<Allocator> tier_;
+  TierTraffic updates_;
+};
+
+}  // namespace chorale
