@@ -31,15 +31,16 @@ namespace {
 constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;
 
 // One collective call, as every rank sees it.
-struct Call {
+struct CallOnAllRanks {
   std::vector<Problem> ranks;
   int chunks = 1;
   std::string words;
 };
 
-Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks, const std::vector<int>& hosts) {
+CallOnAllRanks even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks,
+                         const std::vector<int>& hosts) {
   const Problem problem = Problem::even(what, count, size, size / 2, in_place, hosts);
-  Call call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
+  CallOnAllRanks call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
   for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
   if (chunks > 1) call.words += fmt::format(" in {} chunks", chunks);
   if (!hosts.empty()) call.words += fmt::format(" on hosts {}", fmt::join(hosts, ","));
@@ -47,12 +48,12 @@ Call even_call(Collective what, int size, std::int64_t count, bool in_place, int
 }
 
 // Irregular blocks of 0 to 3 elements.
-Call uneven_call(Collective what, int size, bool in_place, const std::vector<int>& hosts) {
+CallOnAllRanks uneven_call(Collective what, int size, bool in_place, const std::vector<int>& hosts) {
   const auto count = [](int a, int b) -> std::int64_t { return (7 * a * a + 3 * a * b + 5 * b) % 11 % 4; };
   std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(size));
   for (int a = 0; a < size; ++a)
     for (int b = 0; b < size; ++b) counts[static_cast<std::size_t>(a)].push_back(count(a, b));
-  Call call{{}, 1, fmt::format("{} ranks, uneven blocks", size)};
+  CallOnAllRanks call{{}, 1, fmt::format("{} ranks, uneven blocks", size)};
   if (!hosts.empty()) call.words += fmt::format(" on hosts {}", fmt::join(hosts, ","));
   if (what == Collective::all_to_all) {
     call.ranks = Problem::exchange(counts, in_place, hosts);
@@ -88,9 +89,9 @@ bool knows_hosts(const Algorithm& algorithm, int size) {
 }
 
 // `hosts`: from --hosts; empty: tries several placements, if they matter.
-std::vector<Call> calls_for(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
+std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   const Collective what = algorithm.what;
-  std::vector<Call> calls;
+  std::vector<CallOnAllRanks> calls;
   for (const bool in_place : {false, true}) {
     if (what == Collective::barrier) {
       calls.push_back(even_call(what, size, 1, in_place, 1, hosts));
@@ -110,14 +111,14 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size, const std::vec
       calls.push_back(uneven_call(what, size, in_place, placement));
     }
   }
-  const auto does_not_fit = [&](const Call& call) {
+  const auto does_not_fit = [&](const CallOnAllRanks& call) {
     return !std::all_of(call.ranks.begin(), call.ranks.end(), [&](const Problem& p) { return fits(algorithm, p); });
   };
   std::erase_if(calls, does_not_fit);
   return calls;
 }
 
-std::string prove(const Algorithm& algorithm, const Call& call) {
+std::string prove(const Algorithm& algorithm, const CallOnAllRanks& call) {
   std::vector<Schedule> schedules = plan_all_ranks(algorithm, call.ranks);
   if (call.chunks > 1)
     for (Schedule& schedule : schedules) schedule = cut_into_chunks(schedule, call.chunks);
@@ -180,7 +181,7 @@ void keep_named(std::vector<Row>& rows, const std::vector<std::string>& words) {
 
 Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   Verdict verdict;
-  for (const Call& call : calls_for(algorithm, size, hosts)) {
+  for (const CallOnAllRanks& call : calls_for(algorithm, size, hosts)) {
     if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
     ++verdict.problems;
   }

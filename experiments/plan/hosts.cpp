@@ -8,6 +8,7 @@
 #include "experiments/train/team.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/mesh/placement.hpp"
+#include "parallel/plan/order.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::plan {

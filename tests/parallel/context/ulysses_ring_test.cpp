@@ -80,7 +80,7 @@ TEST_CASE("an order of the axes is chosen in which each host has as many context
 TEST_CASE("parts across hosts have a rank of each host, in the order of the hosts") {
   CommunicationTime time;
   for (int rank = 0; rank < 4; ++rank) {
-    Axis axis = pretended_axis(rank, {0, 1, 1, 0}, time);
+    PretendedAxis axis = pretended_axis(rank, {0, 1, 1, 0}, time);
     const AxisParts hosts = inner_parts(axis, 0), rings = hosts.across();
     CHECK((hosts.size() == 2 && rings.size() == 2 && rings.rank() == hosts.part() && rings.part() == hosts.rank()));
     CHECK(rings.part_of() == Numbers{0, 0, 1, 1});

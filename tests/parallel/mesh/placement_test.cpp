@@ -1,5 +1,6 @@
 #include "parallel/mesh/placement.hpp"
 
+#include "parallel/mesh/mesh.hpp"
 #include "tests/refused.hpp"
 
 using namespace chorale;

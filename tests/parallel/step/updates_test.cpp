@@ -35,7 +35,7 @@ Seen seen_in(test::Run& run, int steps) {
 }
 
 // Returns the results of rank 0 after six steps.
-Seen trained(const TrainingOptions& options, const Layout& layout, std::int64_t masked = 0) {
+Seen run_steps(const TrainingOptions& options, const Layout& layout, std::int64_t masked = 0) {
   Seen seen;
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
           const bool first = mesh.world().rank() == 0;
@@ -70,13 +70,13 @@ TEST_CASE("updates that overlap the backward pass have the bits of updates after
         const Layout layout = parse_layout(word, 0);
         TrainingOptions options = options_on(layout, numerics, offloads, folder.path());
         INFO(numerics << ", " << word << (offloads ? ", offloaded" : ""));
-        const Seen after = trained(options, layout);
+        const Seen after = run_steps(options, layout);
         options.update = UpdateTime::overlapped;
-        CHECK(test::difference(after, trained(options, layout)) == "");
+        CHECK(test::difference(after, run_steps(options, layout)) == "");
         options.update = UpdateTime::speculative;
-        const Seen speculative = trained(options, layout, 3), masked = [&] {
+        const Seen speculative = run_steps(options, layout, 3), masked = [&] {
           options.update = UpdateTime::after;
-          return trained(options, layout, 3);
+          return run_steps(options, layout, 3);
         }();
         CHECK(test::difference(masked, speculative) == "");
         CHECK((speculative.updates == 7 && speculative.taken_back == 1));
@@ -96,9 +96,9 @@ TEST_CASE("an update that assumed too much is taken back: clipping, and the over
         options.clip = compute == DType::f16 ? 0 : 2;
         if (compute == DType::f16)
           options.scaler = {.dynamic = true, .scale = 1 << 14, .growth_interval = 1, .hysteresis = 1, .patience = 1};
-        const Seen after = trained(options, layout, 5);
+        const Seen after = run_steps(options, layout, 5);
         options.update = UpdateTime::speculative;
-        const Seen speculative = trained(options, layout, 5);
+        const Seen speculative = run_steps(options, layout, 5);
         CHECK(test::difference(after, speculative) == "");
         CHECK(speculative.taken_back > 0);
       }
