@@ -150,7 +150,7 @@ TEST_CASE("in phantom memory, a model accounts for the activation bytes of a rea
     Model model = build_gpt(shape, Remake::none);
     allocate(model, allocator, *numerics, DType::f32, 24);
     Tape tape;
-    Context c{.memory = allocator, .numerics = *numerics};
+    Context c{{.memory = allocator, .numerics = *numerics}};
     c.tokens = {.sequence = 12, .tokens = 12};
     c.targets = c.typed({24}, DType::i32, Category::data);
     c.loss = c.typed({1}, DType::f64, Category::workspace);

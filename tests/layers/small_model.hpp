@@ -51,7 +51,7 @@ struct SmallModel {
   }
 
   Context context() {
-    Context c{.queue = {threads}, .memory = desk.allocator, .numerics = *numerics, .compute = compute};
+    Context c{{.queue = {threads}, .memory = desk.allocator, .numerics = *numerics, .compute = compute}};
     c.tokens = {.first_sample = 0, .sequence = model.shape.sequence, .first_token = 0, .tokens = model.shape.sequence};
     c.stream = c.tokens;
     c.targets = targets;
