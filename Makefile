@@ -122,7 +122,7 @@ parts    := $(filter-out $B/experiments/% $B/bundles/experiments%,$(objects))
 library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
-link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
+link_tests   = $(link) $(filter-out $B/experiments/commands/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
 link_library = $(link) -shared -Wl,-soname,libchorale.so.$(abi) $(parts) $(libs)
 link_plugin  = $(nvcc) -shared -Xlinker -Bsymbolic $(kernels) $(cuda_libs) $(nccl_libs)
 link_emulated = $(CXX) -shared $(emulated)
@@ -222,8 +222,8 @@ do-fuzz:
 # A build folder and a compiler of its own.
 fuzz_make    = $(MAKE) --no-print-directory CXX=$(FUZZ_CXX) SANITIZE=fuzzer-no-link,address,undefined B=$(fuzz_folder) LDFLAGS=-lgomp
 fuzz_parts   = $(patsubst %.cpp,$B/%.o,$(filter-out %_test.cpp %/trials.cpp %/mutation.cpp,$(wildcard tests/fuzz/*.cpp)))
-link_fuzz    = $(link) -fsanitize=fuzzer $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $(libs)
-$B/fuzz: $(filter-out $B/experiments/main.o,$(objects)) $(fuzz_parts) $B/link_fuzz.stamp
+link_fuzz    = $(link) -fsanitize=fuzzer $(filter-out $B/experiments/commands/main.o,$(objects)) $(fuzz_parts) $(libs)
+$B/fuzz: $(filter-out $B/experiments/commands/main.o,$(objects)) $(fuzz_parts) $B/link_fuzz.stamp
 	$(call quiet,link) $(link_fuzz) -o $@
 
 ## bench       time the parts: kernels, random numbers, recorder
