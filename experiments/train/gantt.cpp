@@ -28,6 +28,17 @@ PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& 
   return seconds;
 }
 
+PipelineRow row_of(std::int64_t rank, const PipelineEvent& event) {
+  const PipelineAction& action = event.action;
+  return {rank,         event.stage, action.micro_batch, action.chunk, static_cast<std::uint8_t>(action.kind),
+          event.begins, event.ends};
+}
+
+void record_pipeline(Recorder& recorder, const std::vector<PipelineRow>& rows) {
+  Table& table = recorder.table<PipelineRow>({.group = "pipeline", .rows = "event"});
+  for (const PipelineRow& row : rows) recorder.append(table, row);
+}
+
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks) {
   const Mesh& mesh = training.mesh();
   const std::vector<PipelineEvent>& events = training.account().events();
@@ -44,17 +55,14 @@ MeasuredPipeline measure_pipeline(const Training& training, const std::vector<Ra
       event.begins += ranks[rank].clock_offset, event.ends += ranks[rank].clock_offset;
       const auto number = static_cast<std::int64_t>(rank);
       if (number == rank_of_stage(mesh.layout(), event.stage)) pipeline.measured.events.push_back(event);
-      const PipelineAction& a = event.action;
-      pipeline.rows.push_back(
-          {number, event.stage, a.micro_batch, a.chunk, static_cast<std::uint8_t>(a.kind), event.begins, event.ends});
+      pipeline.rows.push_back(row_of(number, event));
     }
   pipeline.simulated = simulate(schedule, means_of(pipeline.measured, schedule));
   return pipeline;
 }
 
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws) {
-  Table& table = run.recorder->table<PipelineRow>({.group = "pipeline", .rows = "event"});
-  for (const PipelineRow& row : pipeline.rows) run.recorder->append(table, row);
+  record_pipeline(*run.recorder, pipeline.rows);
   if (!draws) return;
   fmt::print("{}", drawn(pipeline));
 }

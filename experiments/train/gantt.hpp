@@ -25,6 +25,9 @@ struct PipelineRow {
   }
 };
 
+PipelineRow row_of(std::int64_t rank, const PipelineEvent& event);
+void record_pipeline(Recorder& recorder, const std::vector<PipelineRow>& rows);
+
 struct MeasuredPipeline {
   PipelineTimeline measured, simulated;  // the pipeline that rank 0 belongs to
   std::vector<PipelineRow> rows;         // the passes of all ranks

@@ -104,19 +104,18 @@ std::optional<StepResult> Loop::step() {
 
 bool Loop::report(const StepResult& result, double seconds) {
   const Training& training = parts_.training;
-  const double rate = static_cast<double>(result.tokens) / seconds;
-  const double flops = rate * training.options().shape.flops_per_token();
+  const double flops = static_cast<double>(result.tokens) / seconds * training.options().shape.flops_per_token();
   RankShare mine = share_of(result, training, parts_.signals.pending().has_value());
   mine.faster_than_peak = flops > parts_.peak.flops() && !parts_.peak.measured_again();
   mine.save_is_written = options_.saving.is_written();
   const std::vector<RankShare> shares = exchange(training.mesh().world(), mine);
   if (std::ranges::all_of(shares, &RankShare::save_is_written)) options_.saving.finish(parts_.session, parts_.run);
   if (shares[0].faster_than_peak || (parts_.peak.measured_again() && flops > parts_.peak.flops())) exceed_peak(flops);
-  const double mfu = flops / parts_.peak.flops();
   if (parts_.records) {
-    parts_.records->step(result, training.choices(), parts_.session.clock.seconds() - began_, seconds, mfu, shares);
-    say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", rate, report::quantity(mfu, report::Unit::percent, 2),
-                            words_for_drops(training)));
+    const double time = parts_.session.clock.seconds() - began_;
+    const TrainRow row = parts_.records->step(result, training.choices(), time, seconds, parts_.peak.flops(), shares);
+    say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", row.tokens_per_s,
+                            report::quantity(row.mfu, report::Unit::percent, 2), words_for_drops(training)));
     for (const auto& [rank, words] : parts_.stragglers->step(shares))
       parts_.run.log.warn("rank {} on {} is slow: {}", rank, parts_.ranks[rank].host, words);
   }

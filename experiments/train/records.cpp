@@ -37,6 +37,16 @@ std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
 
 }  // namespace
 
+void TrainRow::set_rates(double flops_per_token, double peak_flops, double exposed, double bubble) {
+  tokens_per_s = static_cast<double>(tokens) / step_time;
+  mfu = peak_flops > 0 ? tokens_per_s * flops_per_token / peak_flops : NAN;
+  comm_share = exposed / step_time, bubble_share = bubble / step_time;
+}
+
+Table& table_of_steps(Recorder& recorder) {
+  return recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
+}
+
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop) {
   const Ledger& ledger = training.memory().ledger();
   RankShare share{
@@ -51,7 +61,7 @@ RankShare share_of(const StepResult& result, const Training& training, bool told
 
 Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval)
     : recorder_(recorder),
-      train_(recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true})),
+      train_(table_of_steps(recorder)),
       eval_(recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true})),
       phases_(recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", phase_names()}}})),
       memory_(
@@ -59,6 +69,7 @@ Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t inter
                                      .rows = "step",
                                      .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})),
       drops_(shape.experts.capacity > 0),
+      flops_per_token_(shape.flops_per_token()),
       interval_(interval) {
   if (shape.experts.count > 0)
     experts_ = &recorder.table<ExpertsRow>({.group = "experts",
@@ -67,8 +78,8 @@ Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t inter
                                                            {.name = "expert", .size = shape.experts.count}}});
 }
 
-void Records::step(const StepResult& r, const ChoiceCounts& counts, double time, double seconds, double mfu,
-                   const std::vector<RankShare>& shares) {
+TrainRow Records::step(const StepResult& r, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
+                       const std::vector<RankShare>& shares) {
   PhaseRow phase{.step = r.step};
   MemoryRow memory{.step = r.step};
   double exposed = 0, bubble = 0;
@@ -82,26 +93,25 @@ void Records::step(const StepResult& r, const ChoiceCounts& counts, double time,
     exposed += share.result.exposed, bubble += share.result.bubble;
     most = std::max(most, share.most);
   }
-  const double all = seconds * static_cast<double>(shares.size());
-  recorder_.append(train_, TrainRow{.step = r.step,
-                                    .time = time,
-                                    .loss = r.loss,
-                                    .lr = r.rate,
-                                    .grad_norm = r.gradient_norm,
-                                    .loss_scale = r.loss_scale,
-                                    .step_time = seconds,
-                                    .tokens = r.tokens,
-                                    .tokens_per_s = static_cast<double>(r.tokens) / seconds,
-                                    .mfu = mfu,
-                                    .comm_share = exposed / all,
-                                    .bubble_share = bubble / all,
-                                    .peak_bytes = most,
-                                    .skipped = r.skipped,
-                                    .dropped_share = drops_ ? counts.dropped_share() : NAN});
+  TrainRow row{.step = r.step,
+               .time = time,
+               .loss = r.loss,
+               .lr = r.rate,
+               .grad_norm = r.gradient_norm,
+               .loss_scale = r.loss_scale,
+               .step_time = seconds,
+               .tokens = r.tokens,
+               .peak_bytes = most,
+               .skipped = r.skipped,
+               .dropped_share = drops_ ? counts.dropped_share() : NAN};
+  const auto ranks = static_cast<double>(shares.size());
+  row.set_rates(flops_per_token_, peak_flops, exposed / ranks, bubble / ranks);
+  recorder_.append(train_, row);
   ++steps_;
   recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
   if (recorder_.due(r.step)) recorder_.flush();
+  return row;
 }
 
 void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_last) {

@@ -1,5 +1,6 @@
 // The tables in the record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in
 // /eval. A model with experts has /experts, with a row per interval of steps, because a row can have many thousand numbers.
+// A simulated run (simulated.hpp) fills the same row of /train, and of /pipeline (gantt.hpp).
 #pragma once
 #include <limits>
 #include <string>
@@ -19,6 +20,11 @@ struct TrainRow {
   std::int64_t peak_bytes = 0;
   std::uint8_t skipped = 0;
   double dropped_share = std::numeric_limits<double>::quiet_NaN();
+
+  // What follows from step_time and tokens. `peak_flops`: of all ranks, 0: unknown. `exposed` and `bubble`: seconds of the
+  // step in which a rank waited for communication and for other stages, means over the ranks.
+  void set_rates(double flops_per_token, double peak_flops, double exposed, double bubble);
+
   static auto columns() {
     return std::tuple{
         column("step", &TrainRow::step, "1", "training step, from 1"),
@@ -41,6 +47,8 @@ struct TrainRow {
                "share of the choices of experts that were dropped; NaN if experts have no capacity")};
   }
 };
+
+Table& table_of_steps(Recorder& recorder);  // /train
 
 struct EvalRow {
   std::int64_t step = 0;
@@ -110,8 +118,8 @@ class Records {
  public:
   // interval: steps per row of /experts. The newest step of a run ends a row, too.
   Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
-  void step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double mfu,
-            const std::vector<RankShare>& shares);
+  TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
+                const std::vector<RankShare>& shares);                        // returns its row of /train
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // of a model with experts, after step()
   std::int64_t steps() const { return steps_; }                               // rows of /train
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
@@ -121,6 +129,7 @@ class Records {
   Table &train_, &eval_, &phases_, &memory_;
   Table* experts_ = nullptr;
   bool drops_;
+  double flops_per_token_;
   ExpertsRow row_;  // of the steps since the last row of /experts
   std::int64_t interval_, steps_ = 0;
 };

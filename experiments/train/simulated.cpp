@@ -79,20 +79,16 @@ void write_step(Recorder& recorder, const Simulated& s, const TrainingOptions& o
   const auto waits = [](const std::string& kind) { return kind.starts_with("wait") || kind == "tp calls"; };
   const auto stages = [](const std::string& kind) { return kind == "wait: pp"; };
   const std::int64_t tokens = o.global_batch * o.shape.sequence;
-  const double rate = static_cast<double>(tokens) / s.seconds;
-  Table& table = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
-  recorder.append(table, TrainRow{.step = 1,
-                                  .time = s.seconds,
-                                  .loss = NAN,
-                                  .lr = NAN,
-                                  .grad_norm = NAN,
-                                  .step_time = s.seconds,
-                                  .tokens = tokens,
-                                  .tokens_per_s = rate,
-                                  .mfu = s.peak_flops > 0 ? rate * o.shape.flops_per_token() / s.peak_flops : NAN,
-                                  .comm_share = (s.mean_of(waits) - s.mean_of(stages)) / s.seconds,
-                                  .bubble_share = s.mean_of(stages) / s.seconds,
-                                  .peak_bytes = peak});
+  TrainRow row{.step = 1,
+               .time = s.seconds,
+               .loss = NAN,
+               .lr = NAN,
+               .grad_norm = NAN,
+               .step_time = s.seconds,
+               .tokens = tokens,
+               .peak_bytes = peak};
+  row.set_rates(o.shape.flops_per_token(), s.peak_flops, s.mean_of(waits) - s.mean_of(stages), s.mean_of(stages));
+  recorder.append(table_of_steps(recorder), row);
 }
 
 // Labels in records have no blanks.
@@ -127,12 +123,9 @@ void write_memory(Recorder& recorder, const std::vector<RankPlan>& stages) {
 }
 
 void write_pipeline(Recorder& recorder, const PipelineTimeline& timeline, const Layout& layout) {
-  if (timeline.events.empty()) return;
-  Table& table = recorder.table<PipelineRow>({.group = "pipeline", .rows = "event"});
-  for (const PipelineEvent& event : timeline.events)
-    recorder.append(
-        table, PipelineRow{rank_of_stage(layout, event.stage), event.stage, event.action.micro_batch, event.action.chunk,
-                           static_cast<std::uint8_t>(event.action.kind), event.begins, event.ends});
+  std::vector<PipelineRow> rows;
+  for (const PipelineEvent& event : timeline.events) rows.push_back(row_of(rank_of_stage(layout, event.stage), event));
+  if (!rows.empty()) record_pipeline(recorder, rows);
 }
 
 }  // namespace

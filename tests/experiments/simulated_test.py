@@ -5,6 +5,7 @@ import os
 import unittest
 
 from in_folder import InFolder
+from programs import chorale, ranks, start
 
 model = ["--preset", "gpt3-175b", "--dtype", "bf16", "--global-batch-size", "128"]
 layouts = ["dp4.tp8.pp8.sp.z1", "dp8.tp8.pp4.sp.z1.v2.interleaved"]
@@ -24,6 +25,20 @@ class Simulated(InFolder):
         row = list(csv.DictReader(text.splitlines()))[0]
         self.assertAlmostEqual(float(row["step_time"]) / float(planned["step_s"]), 1, places=5)
         self.assertAlmostEqual(float(row["mfu"]), float(planned["mfu"]), places=3)
+
+    def test_a_simulated_run_has_the_columns_of_a_real_one(self):
+        words = ["train", "--preset", "nano", "--layout", "pp2", "--global-batch-size", "4", "--train-iters", "1",
+                 "--eval-samples", "1"]
+        simulated = ["--backend", "simulated:eos", "--dtype", "bf16"]
+        columns = {}
+        for name, start_it in (("real", lambda *more: ranks(2, chorale, *words, *more)),
+                               ("simulated", lambda *more: start([chorale, *words, *simulated, *more]))):
+            folder = os.path.join(self.folder, name)
+            result = start_it("--run-dir", folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            record = glob.glob(os.path.join(folder, "*", "run.h5"))[0]
+            columns[name] = [list(self.rows_of("report", record, "--group", group)[0]) for group in ("train", "pipeline")]
+        self.assertEqual(columns["simulated"], columns["real"])
 
     def test_simulated_layouts_are_compared_without_repetitions_and_drawn(self):
         text = self.run_it("compare", *model, "--layouts", ",".join(layouts), "--backend", "simulated:selene",
