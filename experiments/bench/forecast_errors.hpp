@@ -5,15 +5,14 @@
 //
 // A winner is clear if the 95 % interval of its median lies below that of every other algorithm.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+
+#include "experiments/bench/series_row.hpp"
 
 namespace chorale::bench {
 
 std::string within(double error);  // of |ln(predicted/measured)|: "within 13 %", "within a factor of 3.1"
 
-// `rows` as describe() makes them (results.hpp). Empty if no row was calibrated.
-std::string forecast_errors(const std::vector<nlohmann::ordered_json>& rows);
+std::string forecast_errors(const Rows& rows);  // empty if no row was calibrated
 
 }  // namespace chorale::bench

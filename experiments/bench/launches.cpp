@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
-#include "experiments/bench/results.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/random_order.hpp"
 #include "experiments/common/statistics.hpp"
@@ -51,37 +52,45 @@ std::string reason_in(const std::string& errors) {
 // Parses the rows that a launch printed. The MPI library may have printed something before them.
 Rows rows_in(const std::string& output, const std::string& command) {
   const auto begin = output.find("[\n");
-  const Json rows = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
-  if (!rows.is_array())
+  const Json printed = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
+  if (!printed.is_array())
     throw Error(Exit::runtime, "a launch printed no results", command, "run it by hand and read its output");
+  Rows rows;
+  for (const Json& row : printed) rows.push_back(row_from(row));
   return rows;
 }
 
 // Merges the rows that the launches have for one case.
-Json merged(const std::vector<const Json*>& rows) {
-  Json row = *rows[0];
-  const auto numbers = [&](const char* key) {
+SeriesRow merged_row(const Rows& rows) {
+  SeriesRow row = rows[0];
+  const auto known = [&](double SeriesRow::*member) {
     std::vector<double> values;
-    for (const Json* other : rows)
-      if ((*other)[key].is_number()) values.push_back((*other)[key].get<double>());
+    for (const SeriesRow& other : rows)
+      if (!std::isnan(other.*member)) values.push_back(other.*member);
     return values;
   };
-  const Summary time = summarize(numbers("seconds"));
-  for (const char* bandwidth : {"algbw_bytes_per_s", "busbw_bytes_per_s"})
-    if (row[bandwidth].is_number())
-      row[bandwidth] = rounded(row[bandwidth].get<double>() * row["seconds"].get<double>() / time.median);
-  row["seconds"] = rounded(time.median);
-  row["seconds_ci_low"] = rounded(time.ci_low), row["seconds_ci_high"] = rounded(time.ci_high);
-  for (const char* key : {"seconds_p5", "seconds_p95", "ceiling_seconds", "barrier_seconds"})
-    if (row[key].is_number()) row[key] = rounded(summarize(numbers(key)).median);
-  for (const char* key : {"repetitions", "wrong"})
-    if (row[key].is_number()) {
-      std::int64_t sum = 0;
-      for (const double value : numbers(key)) sum += static_cast<std::int64_t>(value);
-      row[key] = sum;
-    }
-  row["launches"] = rows.size();
-  return row;
+  const Summary time = summarize(known(&SeriesRow::median));
+  for (double SeriesRow::*bandwidth : {&SeriesRow::algorithm_bandwidth, &SeriesRow::bus_bandwidth})
+    row.*bandwidth = row.*bandwidth * row.median / time.median;
+  row.median = time.median, row.ci_low = time.ci_low, row.ci_high = time.ci_high;
+  for (double SeriesRow::*member : {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::ceiling, &SeriesRow::barrier})
+    if (!std::isnan(row.*member)) row.*member = summarize(known(member)).median;
+  row.repetitions = 0;
+  for (const SeriesRow& other : rows) row.repetitions += other.repetitions;
+  if (row.wrong) row.wrong = wrong_in(rows);
+  row.launches = std::ssize(rows);
+  return in_five_digits(row);
+}
+
+void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t number) {
+  const auto require_same = [&](const char* name, auto member) {
+    require(row.*member == first.*member, "launches differ: case {} has another {} in one of them", number, name);
+  };
+  require_same("op", &SeriesRow::op), require_same("backend", &SeriesRow::backend);
+  require_same("algorithm", &SeriesRow::algorithm), require_same("dtype", &SeriesRow::dtype);
+  require_same("redop", &SeriesRow::redop), require_same("root", &SeriesRow::root);
+  require_same("chunks", &SeriesRow::chunks), require_same("bytes", &SeriesRow::bytes);
+  require_same("in_place", &SeriesRow::in_place);
 }
 
 // The table of `report --compare`: A is the other program, B this one.
@@ -94,25 +103,17 @@ std::string difference_of(const report::RecordSet& other, const report::RecordSe
 
 }  // namespace
 
-std::int64_t wrong_in(const Rows& rows) {
-  std::int64_t wrong = 0;
-  for (const Json& row : rows) wrong += row.at("wrong").is_null() ? 0 : row.at("wrong").get<std::int64_t>();
-  return wrong;
-}
-
 Rows merged(const std::vector<Rows>& launches) {
   Rows rows;
   for (std::size_t i = 0; i < launches.at(0).size(); ++i) {
-    std::vector<const Json*> same;
+    Rows same;
     for (const Rows& launch : launches) {
       require(launch.size() == launches[0].size(), "a launch measured {} cases, but the first launch {}", launch.size(),
               launches[0].size());
-      for (const char* key : {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "bytes", "in_place"})
-        require(launch[i].at(key) == launches[0][i].at(key), "launches differ: case {} has another {} in one of them", i,
-                key);
-      same.push_back(&launch[i]);
+      require_same_case(launch[i], launches[0][i], i);
+      same.push_back(launch[i]);
     }
-    rows.push_back(merged(same));
+    rows.push_back(merged_row(same));
   }
   return rows;
 }
@@ -279,7 +280,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
 }
 
 std::string Launches::about(const Results& results) const {
-  const std::int64_t launches = results.rows.empty() ? 0 : results.rows[0]["launches"].get<std::int64_t>();
+  const std::int64_t launches = results.rows.empty() ? 0 : results.rows[0].launches;
   return fmt::format("# {} launch{} of {} ranks; time: the median of the launches\n# launches ±: half {}\n", launches,
                      launches == 1 ? "" : "es", ranks_,
                      launches < static_cast<std::int64_t>(fewest_blocks) ? "the range of the launches"

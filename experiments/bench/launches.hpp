@@ -17,17 +17,15 @@
 #pragma once
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/bench/series_row.hpp"
 #include "experiments/common/command.hpp"
 #include "src/base/signals.hpp"
 
 namespace chorale::bench {
-
-using Rows = std::vector<nlohmann::ordered_json>;  // from describe()
 
 class Launches {
  public:
@@ -57,8 +55,6 @@ class Launches {
   std::optional<Signals> signals_;
   bool warned_ = false;
 };
-
-std::int64_t wrong_in(const Rows& rows);  // number of wrong elements
 
 // Merges the rows of all launches: medians over the launches, with intervals.
 Rows merged(const std::vector<Rows>& launches);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace chorale::bench {
 std::string how_to_read(const Rows& rows) {
   std::string notes;
   if (shows_ranges(rows)) notes += "# where ± exceeds 100 % of the time, the column shows the interval itself, in us\n";
-  const bool has_ceilings = std::ranges::any_of(rows, [](const auto& row) { return !row["ceiling_seconds"].is_null(); });
+  const bool has_ceilings = std::ranges::any_of(rows, [](const SeriesRow& row) { return !std::isnan(row.ceiling); });
   if (has_ceilings && shows_predictions(rows))
     notes +=
         "# ceiling: the same loads and stores without waits, timed apart. A call can be\n"
@@ -28,14 +29,14 @@ std::string how_to_read(const Rows& rows) {
 std::string limits(const Rows& rows, std::int64_t processes) {
   std::string notes;
   std::set<std::string> unmeasured;
-  for (const auto& row : rows)
-    if (!row["predicted_seconds"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
+  for (const SeriesRow& row : rows)
+    if (!std::isnan(row.predicted) && !row.calibrated) unmeasured.insert(row.backend);
   const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
   if (!names.empty() && shows_predictions(rows))
     notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                          join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
   notes += forecast_errors(rows);
-  if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
+  if (std::ranges::any_of(rows, [](const SeriesRow& row) { return row.ranks == 1; }))
     notes += fmt::format(
         "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"
         "# So it has no algbw and no ceiling either; to use two ranks: {}\n",

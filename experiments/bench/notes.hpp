@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "experiments/bench/launches.hpp"
+#include "experiments/bench/series_row.hpp"
 
 namespace chorale::bench {
 

@@ -1,87 +1,13 @@
 #include "experiments/bench/results.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "collectives/backends/backends.hpp"
 #include "collectives/schedule/algorithms.hpp"
-#include "experiments/bench/values.hpp"
 #include "experiments/common/simulated.hpp"
 #include "experiments/common/statistics.hpp"
+#include "src/base/host.hpp"
 
 namespace chorale::bench {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json five_digits(double seconds) { return seconds < 0 ? Json() : Json(rounded(seconds)); }
-
-template <class Number>
-Json known(Number value) {
-  return value < 0 ? Json() : Json(value);
-}
-
-using Names = std::vector<std::string>;
-
-std::uint8_t index(const Names& names, const std::string& name) {
-  return static_cast<std::uint8_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-Names backend_names() {
-  Names names;
-  for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  names = with_simulated(std::move(names));
-  names.emplace_back("simulated");  // on another machine, which the root names
-  return names;
-}
-
-const Names redops{"sum", "prod", "min", "max", "avg", "none"};
-
-struct SeriesRow {
-  std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed, calibrated;
-  std::int64_t chunks, root, ranks, hosts, count, bytes, repetitions, turn, wrong, bytes_predicted;
-  double bytes_sent, median, ci_low, ci_high, p5, p95, predicted, ceiling;
-
-  static auto columns() {
-    using Row = SeriesRow;
-    const Names ops(std::begin(collective_names), std::end(collective_names));
-    return std::tuple{
-        column("op", &Row::op, "", "operation", ops),
-        column("backend", &Row::backend, "", "backend that carried the calls", backend_names()),
-        column("algorithm", &Row::algorithm, "", "algorithm as requested", algorithm_names()),
-        column("chosen", &Row::chosen, "", "algorithm that ran", algorithm_names()),
-        column("dtype", &Row::dtype, "", "element type", dtype_names()),
-        column("redop", &Row::redop, "", "operator", redops),
-        column("in_place", &Row::in_place, "", "input and output are one buffer", {"no", "yes"}),
-        column("cache", &Row::cache, "", "whether buffers were in the cache", {"hot", "cold"}),
-        column("memory", &Row::memory, "", "memory that held the buffers",
-               Names(std::begin(where_names), std::end(where_names))),
-        column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
-        column("calibrated", &Row::calibrated, "", "predicted by prices measured on this machine", {"no", "yes"}),
-        column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
-        column("root", &Row::root, "1", "root; -1: none"),
-        column("ranks", &Row::ranks, "1", "ranks in the group"),
-        column("hosts", &Row::hosts, "1", "hosts of these ranks, real or pretended (--hosts)"),
-        column("count", &Row::count, "1", "elements of the whole vector"),
-        column("bytes", &Row::bytes, "byte", "size of the whole vector"),
-        column("repetitions", &Row::repetitions, "1", "timed calls"),
-        column("turn", &Row::turn, "1", "position in the order in which the rows were measured"),
-        column("wrong", &Row::wrong, "1", "wrong elements in the checked calls, or -1"),
-        column("bytes_predicted", &Row::bytes_predicted, "byte", "sent by all ranks in a call, by the schedule, or -1"),
-        column("bytes_sent", &Row::bytes_sent, "byte", "sent by all ranks in a call, as counted, or -1"),
-        column("median", &Row::median, "s", "median over the repetitions of the slowest rank's time"),
-        column("ci_low", &Row::ci_low, "s", "95 % interval of the median, lower end"),
-        column("ci_high", &Row::ci_high, "s", "95 % interval of the median, upper end"),
-        column("p5", &Row::p5, "s", "5 % of the repetitions were faster"),
-        column("p95", &Row::p95, "s", "5 % of the repetitions were slower"),
-        column("predicted", &Row::predicted, "s", "time by the cost model"),
-        column("ceiling", &Row::ceiling, "s", "time of the same loads and stores without waits"),
-    };
-  }
-};
 
 struct SampleRow {
   std::int32_t series, repetition, rank;
@@ -94,105 +20,94 @@ struct SampleRow {
   }
 };
 
-std::string redop_of(const Case& row) { return reduces(row.what) ? redop_names[static_cast<std::size_t>(row.op)] : "none"; }
+// Measured numbers are −1 if they are unknown.
+double or_unknown(double value) { return value < 0 ? SeriesRow::unknown : value; }
 
-double or_absent(double value) { return value < 0 ? std::numeric_limits<double>::quiet_NaN() : value; }
-
-std::uint8_t backend_of(const Case& row) {
-  const Names names = backend_names();
-  return std::min(index(names, row.backend), static_cast<std::uint8_t>(names.size() - 1));
+template <class Number>
+std::optional<Number> or_absent(Number value) {
+  return value < 0 ? std::nullopt : std::optional(value);
 }
 
-SeriesRow row_of(const Result& result, const Conditions& conditions) {
-  const Series& series = result.series;
-  const Case& row = series.row;
-  const Names algorithms = algorithm_names();
-  const Summary s = summarize(series.slowest);
-  return {.op = static_cast<std::uint8_t>(row.what),
-          .backend = backend_of(row),
-          .algorithm = index(algorithms, row.algorithm),
-          .chosen = index(algorithms, series.choice.algorithm),
-          .dtype = static_cast<std::uint8_t>(row.dtype),
-          .redop = index(redops, redop_of(row)),
-          .in_place = row.in_place,
-          .cache = conditions.cold,
-          .memory = static_cast<std::uint8_t>(conditions.memory),
-          .oversubscribed = result.oversubscribed,
-          .calibrated = result.calibrated,
-          .chunks = series.choice.chunks,
-          .root = has_root(row.what) ? row.root : -1,
-          .ranks = row.ranks,
-          .hosts = number_of_hosts(row.hosts),
-          .count = row.count,
-          .bytes = row.bytes(),
-          .repetitions = static_cast<std::int64_t>(series.slowest.size()),
-          .turn = series.turn,
-          .wrong = series.wrong,
-          .bytes_predicted = result.bytes_predicted,
-          .bytes_sent = series.bytes_sent,
-          .median = s.median,
-          .ci_low = s.ci_low,
-          .ci_high = s.ci_high,
-          .p5 = s.p5,
-          .p95 = s.p95,
-          .predicted = or_absent(result.predicted),
-          .ceiling = or_absent(series.ceiling)};
+constexpr int most_ranks_predicted = 64;  // the cost of pricing grows with the square of the ranks
+
+void predict(SeriesRow& row, const Series& series, const Selector& selector) {
+  const Case& asked = series.row;
+  if (is_simulated(asked.backend)) {
+    row.predicted = or_unknown(series.closed_form), row.calibrated = 1;
+    row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
+    return;
+  }
+  if (asked.ranks > most_ranks_predicted) return;
+  const Choice& ran = series.choice;
+  row.predicted = or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype));
+  row.calibrated = selector.is_calibrated(asked.backend, asked.problem());
+  row.usual_barrier = or_unknown(selector.usual_beat(asked.backend, asked.problem()));
+  if (const Algorithm* algorithm = find_algorithm(asked.what, ran.algorithm)) {
+    row.bytes_predicted = 0;
+    for (const Schedule& schedule : plan_all_ranks(*algorithm, asked.problem()))
+      *row.bytes_predicted += schedule.elements_sent() * size_of(asked.dtype);
+  }
+}
+
+void add_bandwidths(SeriesRow& row, const Case& asked) {
+  if (asked.what == Collective::barrier) return;
+  if (asked.ranks == 1) {
+    row.bus_bandwidth = 0;  // one rank sends nothing: no bytes cross a link
+  } else if (row.median > 0) {
+    row.algorithm_bandwidth = static_cast<double>(row.bytes) / row.median;
+    row.bus_bandwidth = row.algorithm_bandwidth * asked.bus_factor();
+  }
+}
+
+// Whether a core has to run more than one of the row's ranks.
+bool is_oversubscribed(const Case& asked, bool crowded) {
+  if (is_simulated(asked.backend)) return false;
+  return backend_named(asked.backend).ranks_are_threads ? asked.ranks > static_cast<int>(allowed_cpus().size()) : crowded;
 }
 
 }  // namespace
 
-Json describe(const Result& result, const Conditions& conditions) {
-  const Series& series = result.series;
-  const Case& row = series.row;
+SeriesRow row_of(const Series& series, const Conditions& conditions, const Selector& selector) {
+  const Case& asked = series.row;
   const Summary s = summarize(series.slowest);
-  const bool moves = row.what != Collective::barrier && row.ranks > 1 && s.median > 0;
-  const bool stays = row.what != Collective::barrier && row.ranks == 1;  // one rank sends nothing: no bytes cross a link
-  const double bandwidth = static_cast<double>(row.bytes()) / s.median;
-  return {{"op", name_of(row.what)},
-          {"backend", row.backend},
-          {"algorithm", row.algorithm},
-          {"chosen", series.choice.algorithm},
-          {"chunks", series.choice.chunks},
-          {"ranks", row.ranks},
-          {"hosts", number_of_hosts(row.hosts)},
-          {"dtype", name_of(row.dtype)},
-          {"redop", redop_of(row)},
-          {"root", has_root(row.what) ? row.root : -1},
-          {"count", row.count},
-          {"bytes", row.bytes()},
-          {"in_place", row.in_place},
-          {"seconds", five_digits(s.median)},
-          {"seconds_ci_low", five_digits(s.ci_low)},
-          {"seconds_ci_high", five_digits(s.ci_high)},
-          {"seconds_p5", five_digits(s.p5)},
-          {"seconds_p95", five_digits(s.p95)},
-          {"algbw_bytes_per_s", moves ? Json(rounded(bandwidth)) : Json()},
-          {"busbw_bytes_per_s", moves   ? Json(rounded(bandwidth * row.bus_factor()))
-                                : stays ? Json(0.0)
-                                        : Json()},
-          {"wrong", known(series.wrong)},
-          {"predicted_seconds", five_digits(result.predicted)},
-          {"ceiling_seconds", five_digits(series.ceiling)},
-          {"bytes_sent", known(std::llround(series.bytes_sent))},
-          {"bytes_predicted", known(result.bytes_predicted)},
-          {"repetitions", series.slowest.size()},
-          {"launches", 1},
-          {"memory", where_names[static_cast<std::size_t>(conditions.memory)]},
-          {"cache", conditions.cold ? "cold" : "hot"},
-          {"oversubscribed", result.oversubscribed ? 1 : 0},
-          {"calibrated", result.calibrated ? 1 : 0},
-          {"barrier_seconds", five_digits(series.beat)},
-          {"usual_barrier_seconds", five_digits(result.usual_beat)}};
+  SeriesRow row{.op = asked.what,
+                .backend = asked.backend,
+                .algorithm = asked.algorithm,
+                .chosen = series.choice.algorithm,
+                .dtype = asked.dtype,
+                .redop = reduces(asked.what) ? redop_names[static_cast<std::size_t>(asked.op)] : "none",
+                .in_place = asked.in_place,
+                .cache = conditions.cache,
+                .memory = conditions.memory,
+                .oversubscribed = is_oversubscribed(asked, conditions.crowded),
+                .chunks = series.choice.chunks,
+                .root = has_root(asked.what) ? asked.root : -1,
+                .ranks = asked.ranks,
+                .hosts = number_of_hosts(asked.hosts),
+                .count = asked.count,
+                .bytes = asked.bytes(),
+                .repetitions = std::ssize(series.slowest),
+                .turn = series.turn,
+                .wrong = or_absent(series.wrong),
+                .bytes_sent = or_absent(series.bytes_sent),
+                .median = s.median,
+                .ci_low = s.ci_low,
+                .ci_high = s.ci_high,
+                .p5 = s.p5,
+                .p95 = s.p95,
+                .ceiling = or_unknown(series.ceiling),
+                .barrier = or_unknown(series.beat)};
+  add_bandwidths(row, asked);
+  predict(row, series, selector);
+  return row;
 }
 
-double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
-
-void write(Recorder& recorder, const std::vector<Result>& results, const Conditions& conditions) {
+void write(Recorder& recorder, const Rows& rows, const std::vector<Series>& series) {
   Table& all = recorder.table<SeriesRow>({.group = "series", .rows = "row"});
   Table& samples = recorder.table<SampleRow>({.group = "samples", .rows = "sample"});
-  for (std::size_t s = 0; s < results.size(); ++s) {
-    recorder.append(all, row_of(results[s], conditions));
-    const auto& times = results[s].series.times;
+  for (std::size_t s = 0; s < rows.size(); ++s) {
+    recorder.append(all, rows[s]);
+    const auto& times = series[s].times;
     for (std::size_t rank = 0; rank < times.size(); ++rank)
       for (std::size_t i = 0; i < times[rank].size(); ++i)
         recorder.append(samples, SampleRow{static_cast<std::int32_t>(s), static_cast<std::int32_t>(i),

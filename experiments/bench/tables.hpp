@@ -1,4 +1,4 @@
-// Prints the rows of a benchmark (results.hpp) for people and for programs.
+// Prints the rows of a benchmark (series_row.hpp) for people and for programs.
 //
 //   all_reduce of f32, sum, 2 ranks, out of place          one table for each kind of call
 //    bytes  backend  algorithm   time  calls  algbw  busbw  time /
@@ -9,22 +9,22 @@
 // JSON has all values of every row. CSV has the same values, as one table with the same names.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "experiments/bench/series_row.hpp"
 
 namespace chorale::bench {
 
 // `columns`: the width of the screen, for text; 0: no limit.
-std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format, std::size_t columns);
+std::string print(const Rows& rows, const std::string& format, std::size_t columns);
 
-bool shows_ranges(const std::vector<nlohmann::ordered_json>& rows);       // whether some ± is a range: "1–44"
-bool shows_predictions(const std::vector<nlohmann::ordered_json>& rows);  // whether a printed table has that column
+bool shows_ranges(const Rows& rows);       // whether some ± is a range: "1–44"
+bool shows_predictions(const Rows& rows);  // whether a printed table has that column
 
 // The file of a collective's rows: all_reduce.csv.
 std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective);
 // Writes one file for each collective, and returns their paths.
-std::vector<std::filesystem::path> write_tables(const std::vector<nlohmann::ordered_json>& rows,
-                                                const std::filesystem::path& folder);
+std::vector<std::filesystem::path> write_tables(const Rows& rows, const std::filesystem::path& folder);
 
 }  // namespace chorale::bench

@@ -7,9 +7,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "collectives/backends/backends.hpp"
 #include "collectives/choice/selection.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "experiments/bench/launches.hpp"
 #include "experiments/bench/notes.hpp"
 #include "experiments/bench/options.hpp"
@@ -24,7 +22,6 @@
 #include "experiments/common/stopped.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/base/machine_load.hpp"
 #include "src/base/screen.hpp"
 #include "src/base/signals.hpp"
@@ -129,8 +126,8 @@ class BenchCommand final : public Command {
     const Launches::Results found = launches_.run(session, record_file());
     const Rows& rows = found.rows;
     if (format_ == "text") {
-      say(launches_.about(found) + how_to_read(rows) +
-          limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>()) + disturbed(found.disturbance));
+      say(launches_.about(found) + how_to_read(rows) + limits(rows, rows.empty() ? 1 : rows[0].ranks) +
+          disturbed(found.disturbance));
     }
     show(rows);
     if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
@@ -169,29 +166,22 @@ class BenchCommand final : public Command {
   // the ranks a second later; else the tables, because the disk may be full.
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
-    const Conditions conditions{asked_.cold(), memory};
-    const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
-    const auto cores = static_cast<int>(allowed_cpus().size());
+    const bool crowded = std::ranges::any_of(ranks, &RankFacts::oversubscribed);
+    const Conditions conditions{asked_.cold() ? Cache::cold : Cache::hot, memory, crowded};
     const Selector selector(asked_.tuning(), asked_.machine());
-    std::vector<Result> results;
-    Rows rows;
-    std::int64_t wrong = 0;
+    Rows exact, rows;
     for (const Series& series : outcome.series) {
-      results.push_back(explained(series, selector));
-      if (!is_simulated(series.row.backend))
-        results.back().oversubscribed =
-            backend_named(series.row.backend).ranks_are_threads ? series.row.ranks > cores : crowded;
-      rows.push_back(bench::describe(results.back(), conditions));
-      wrong += std::max<std::int64_t>(series.wrong, 0);
+      exact.push_back(row_of(series, conditions, selector));
+      rows.push_back(in_five_digits(exact.back()));
     }
+    const std::int64_t wrong = wrong_in(rows);
     const bool in_suite = !session.run_name.empty();
-    const bool keeps = !record_file().empty() && (!results.empty() || in_suite);
+    const bool keeps = !record_file().empty() && (!rows.empty() || in_suite);
     const auto keep_record = [&] {
-      if (keeps)
-        keep(results, conditions, session, ranks, outcome.others, wrong > 0 ? "failed" : outcome.stopped ? "stopped" : "ok");
+      if (keeps) keep(exact, outcome, session, ranks, wrong > 0 ? "failed" : outcome.stopped ? "stopped" : "ok");
     };
     if (outcome.stopped) keep_record();
-    const bool any_checked = std::ranges::any_of(rows, [](const auto& row) { return !row["wrong"].is_null(); });
+    const bool any_checked = std::ranges::any_of(rows, [](const SeriesRow& row) { return row.wrong.has_value(); });
     if (!in_suite && format_ == "text" && !rows.empty()) {
       if (outcome.simulated())
         say("# virtual time on one process; 1 GB is 10⁹ bytes\n"
@@ -202,7 +192,7 @@ class BenchCommand final : public Command {
                         "# time: the median of the calls, each timed on its slowest rank\n"
                         "# calls ±: half the 95 % interval of this median. It is the spread of the calls of\n"
                         "#   this launch; another launch can differ by more: bench --launches {}\n{}",
-                        conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
+                        asked_.cold() ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
                         crowded ? "; more ranks than cores" : "", fewest_blocks,
                         wrong > 0     ? ""
                         : any_checked ? "# results were checked: every element is right\n"
@@ -223,29 +213,8 @@ class BenchCommand final : public Command {
     return is_wrong ? Exit::check : outcome.stopped && !in_suite ? Exit::runtime : Exit::ok;
   }
 
-  static Result explained(const Series& series, const Selector& selector) {
-    const Case& row = series.row;
-    Result result{series};
-    if (is_simulated(row.backend)) {
-      result.predicted = series.closed_form, result.calibrated = true;
-      result.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
-      return result;
-    }
-    if (row.ranks > most_ranks_explained) return result;
-    result.predicted =
-        selector.predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), row.dtype);
-    result.calibrated = selector.is_calibrated(row.backend, row.problem());
-    result.usual_beat = selector.usual_beat(row.backend, row.problem());
-    if (const Algorithm* algorithm = find_algorithm(row.what, series.choice.algorithm)) {
-      result.bytes_predicted = 0;
-      for (const Schedule& schedule : plan_all_ranks(*algorithm, row.problem()))
-        result.bytes_predicted += schedule.elements_sent() * size_of(row.dtype);
-    }
-    return result;
-  }
-
-  void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
-            const std::vector<RankFacts>& ranks, const std::vector<OtherWork>& others, const std::string& status) const {
+  void keep(const Rows& rows, const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks,
+            const std::string& status) const {
     const ScratchFolder scratch(folder_of_out());
     const fs::path folder = session.run_name.empty() ? make_run_folder(scratch.path(), "bench", session.clock)
                                                      : make_run_folder_at(scratch.path() / session.run_name);
@@ -253,15 +222,14 @@ class BenchCommand final : public Command {
     for (const std::string& name : asked_.backends)
       if (is_simulated(name)) {
         recorder->text("/", "simulated_on", simulated_machine(name));
-        recorder->number("jobsize", results.empty() ? 1 : results[0].series.row.ranks);
+        recorder->number("jobsize", rows.empty() ? 1 : rows[0].ranks);
       }
-    bench::write(*recorder, results, conditions);
-    write_other_work(*recorder, others);
+    bench::write(*recorder, rows, outcome.series);
+    write_other_work(*recorder, outcome.others);
     recorder->finish(status);
     fs::rename(fs::canonical(recorder->file()), out_);
   }
 
-  static constexpr int most_ranks_explained = 64;  // the cost of pricing grows with the square of the ranks
   Asked asked_;
   train::ComputeDevice device_;
   Launches launches_;

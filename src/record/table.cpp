@@ -35,6 +35,12 @@ std::string as_json(const Column& column, const std::byte* value) {
 
 }  // namespace
 
+std::uint8_t label_of(const Column& column, const std::string& text) {
+  auto found = std::ranges::find(column.labels, text);
+  if (found == column.labels.end()) found = std::ranges::find(column.labels, text.substr(0, text.find(':')));
+  return static_cast<std::uint8_t>(found - column.labels.begin());
+}
+
 Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
   group_ = h5::make_group(file, spec.group);
   for (const Dimension& dimension : spec.dimensions) write_dimension(group_.get(), dimension);

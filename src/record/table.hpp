@@ -13,8 +13,12 @@
 //     static auto columns() { return std::tuple{column("step", &EvalRow::step, "1", "training step"),
 //                                               column("loss", &EvalRow::loss, "1", "mean loss in nats")}; }
 //   };
+//
+// A command that also prints its rows for programs prints the same columns (bench/series_row.hpp). Such a column may have
+// another name there, or appear in only one of the two.
 #pragma once
 #include <cstring>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -38,7 +42,30 @@ template <class Row, class Value>
 struct Field {
   Column column;
   Value Row::*member;
+  std::string printed = column.name;  // its name in JSON and CSV; "": not printed
+  bool recorded = true;
+
+  Field printed_as(std::string name) const { return {column, member, std::move(name), recorded}; }
+  Field only_recorded() const { return {column, member, "", true}; }
+  Field only_printed() const { return {column, member, printed, false}; }
 };
+
+// The index of the text's label. A detail after a colon needs no label of its own: "simulated:my.toml" has that of
+// "simulated". A text without a label has the next index.
+std::uint8_t label_of(const Column& column, const std::string& text);
+
+// What a record stores of a value: an index for an enumerator, a flag or a text with a label; −1 for an absent number.
+template <class T>
+decltype(auto) stored(const T& value, const Column& column) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return label_of(column, value);
+  else if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>)
+    return static_cast<std::uint8_t>(value);
+  else if constexpr (requires { value.value_or(-1); })
+    return value.value_or(-1);
+  else
+    return (value);
+}
 
 template <class T>
 struct ElementOf {
@@ -52,10 +79,17 @@ struct ElementOf<std::vector<T>> {
 template <class Row, class Value>
 Field<Row, Value> column(std::string name, Value Row::*member, std::string units, std::string about,
                          std::vector<std::string> labels = {}, std::vector<std::string> dimensions = {}) {
-  using Element = typename ElementOf<Value>::type;
+  using Stored = std::remove_cvref_t<decltype(stored(std::declval<const Value&>(), std::declval<const Column&>()))>;
+  using Element = typename ElementOf<Stored>::type;
   return {
       {std::move(name), dtype_of<Element>(), std::move(units), std::move(about), std::move(labels), std::move(dimensions)},
       member};
+}
+
+// Calls f with each field of a row type, in the order of columns().
+template <class Row, class F>
+void each_column(F&& f) {
+  std::apply([&](auto&&... field) { (f(field), ...); }, Row::columns());
 }
 
 class Table {
@@ -66,7 +100,9 @@ class Table {
   void append(const Row& row) {
     try {
       std::size_t c = 0;
-      std::apply([&](const auto&... field) { (buffer(c++, row.*field.member), ...); }, Row::columns());
+      each_column<Row>([&](const auto& field) {
+        if (field.recorded) buffer(c++, stored(row.*field.member, field.column));
+      });
       finish_row(c);
     } catch (...) {
       drop_unfinished_row();  // otherwise its first columns would end up in the next row
@@ -111,7 +147,9 @@ class Table {
 // Adds the columns of a row type to a table's spec: table_of<EvalRow>({.group = "eval", .rows = "step"}).
 template <class Row>
 TableSpec table_of(TableSpec spec) {
-  std::apply([&](auto&&... field) { (spec.columns.push_back(field.column), ...); }, Row::columns());
+  each_column<Row>([&](const auto& field) {
+    if (field.recorded) spec.columns.push_back(field.column);
+  });
   return spec;
 }
 

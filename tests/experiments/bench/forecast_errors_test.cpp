@@ -5,31 +5,26 @@
 #include "tests/catch.hpp"
 
 using namespace chorale;
-using Json = nlohmann::ordered_json;
+using bench::SeriesRow;
 
 namespace {
 
-Json row(const std::string& algorithm, std::int64_t bytes, double measured, double predicted, double width = 0.01) {
-  return {{"op", "all_reduce"},
-          {"backend", "shm"},
-          {"ranks", 2},
-          {"bytes", bytes},
-          {"in_place", false},
-          {"dtype", "f32"},
-          {"root", -1},
-          {"chosen", algorithm},
-          {"chunks", 1},
-          {"seconds", measured},
-          {"seconds_ci_low", measured * (1 - width)},
-          {"seconds_ci_high", measured * (1 + width)},
-          {"predicted_seconds", predicted},
-          {"calibrated", 1}};
+SeriesRow row(const std::string& algorithm, std::int64_t bytes, double measured, double predicted, double width = 0.01) {
+  return {.backend = "shm",
+          .chosen = algorithm,
+          .calibrated = 1,
+          .ranks = 2,
+          .bytes = bytes,
+          .median = measured,
+          .ci_low = measured * (1 - width),
+          .ci_high = measured * (1 + width),
+          .predicted = predicted};
 }
 
 }  // namespace
 
 TEST_CASE("the errors of predictions are their quantiles, and a choice by prediction is compared with the clear winner") {
-  std::vector<Json> rows;
+  bench::Rows rows;
   for (const std::int64_t bytes : {1024, 2048, 4096}) {
     rows.push_back(row("ring", bytes, 10, 10 * std::exp(0.1)));
     rows.push_back(row("direct", bytes, 20, 20 * std::exp(bytes == 4096 ? -1 : -0.2)));
@@ -37,7 +32,7 @@ TEST_CASE("the errors of predictions are their quantiles, and a choice by predic
   rows.push_back(row("ring", 8192, 10, 10, 0.5));  // no clear winner
   rows.push_back(row("direct", 8192, 11, 9, 0.5));
   rows.push_back(row("ring", 9000, 10, 1000));
-  rows.back()["calibrated"] = 0;
+  rows.back().calibrated = 0;
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("# predicted / measured, shm on 2 ranks: half of 8 rows within 22 % (|ln| 0.20), 95 of 100 within a "
                         "factor of 2.7 (1.00)"));
@@ -46,16 +41,16 @@ TEST_CASE("the errors of predictions are their quantiles, and a choice by predic
 }
 
 TEST_CASE("rows that were measured while the cores had another distance are not compared") {
-  std::vector<Json> rows;
+  bench::Rows rows;
   for (const double beat : {0.6, 0.7, 0.2}) {
     rows.push_back(row("ring", 1024, 10, beat < 0.5 ? 30 : 10));
-    rows.back()["barrier_seconds"] = beat * 1e-6, rows.back()["usual_barrier_seconds"] = 0.65e-6;
+    rows.back().barrier = beat * 1e-6, rows.back().usual_barrier = 0.65e-6;
   }
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
-  rows.back()["oversubscribed"] = 1;  // then a beat shows where the operating system has put the ranks
+  rows.back().oversubscribed = 1;  // then a beat shows where the operating system has put the ranks
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
-  rows.back()["oversubscribed"] = 0, rows.back()["usual_barrier_seconds"] = nullptr;
+  rows.back().oversubscribed = 0, rows.back().usual_barrier = SeriesRow::unknown;
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
 }
