@@ -69,10 +69,12 @@ roomy    := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,--pa
 # A product and a sum are fused only where the source says fma. So the bits of a row do not depend on where a loop is divided.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
-            $(roomy) $(sanitize) $(found_flags) $(CXXFLAGS)
+            $(roomy) $(sanitize)$(if $(filter thread,$(SANITIZE)), -DWITH_THREAD_SANITIZER) $(found_flags) $(CXXFLAGS)
 # With -O3 in CXXFLAGS, sources without compute loops are compiled with -O1 (`cold`). The build takes a tenth less time, and runs are no slower.
 build_s  := 400# seconds of one processor for a build from scratch; `make run` prints the estimate
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
+# With a sanitizer, the other sources are optimized too: vectors need one check where single elements need many.
+hot      := $(if $(SANITIZE),-O3)
 # -fmad=false: as above, only the source decides where to use fma. Without FMT_USE_CONSTEXPR, fmt omits constexpr under nvcc.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
             -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. -I$B $(NCCL:%=-I%/include)
@@ -117,7 +119,12 @@ kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call
 emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu %/sort.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
+# The loops of these sources are compiled without ThreadSanitizer (src/math/race_marks.hpp). They are linked last, so that
+# of a function that others inline too, the linker takes a copy that is checked.
+unwatched := $(if $(filter thread,$(SANITIZE)),$(patsubst %,$B/src/math/%.o,attention attention_backward exact/products exact/attention \
+               exact/sums exact/fixed_point))
 objects  := $(call objects_of,$(sources),$(filter-out tests%,$(bundles)))
+objects  := $(filter-out $(unwatched),$(objects)) $(unwatched)
 parts    := $(filter-out $B/experiments/% $B/bundles/experiments%,$(objects))
 library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
@@ -364,13 +371,17 @@ $B/emulated/%.o: %.cu $B/emulate.stamp
 	$(call quiet,c++) $(emulate) -MMD -MP -x c++ -c $< -o $@
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
-	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
+	$(call quiet,c++) $(compile) $(if $(PCH),-include $(prelude)) $($(effort)) $(unwatch) -MMD -MP -c $< -o $@
+effort  := hot
+prelude  = $B/$(effort).hpp
+$(unwatched): private prelude := src/base/standard.hpp
+$(unwatched): private unwatch := -fno-sanitize=thread
 # `private`, because hot.hpp.gch is a prerequisite of these objects, too, and must not inherit `cold`.
 $B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: private effort := cold
 $B/bundles/experiments%.o $B/bundles/parallel%.o $B/bundles/src_base%.o $B/bundles/src_record%.o $B/bundles/library_parsers%.o $B/bundles/tests%.o: private effort := cold
 $B/cold.hpp.gch: private effort := cold
 $B/bundles/%.o: $B/bundles/%.cpp $B/compile.stamp $(headers_once)
-	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
+	$(call quiet,c++) $(compile) $(if $(PCH),-include $(prelude)) $($(effort)) $(unwatch) -MMD -MP -c $< -o $@
 $B/bundles/%.cpp: $(always)
 	@mkdir -p $(@D); printf '#include "%s"\n' $(patsubst $*:%,%,$(filter $*:%,$(sorted))) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(headers_once): $B/%.hpp.gch: src/base/standard.hpp $B/compile.stamp

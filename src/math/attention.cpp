@@ -7,6 +7,7 @@
 #include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel_timer.hpp"
+#include "src/math/race_marks.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -165,6 +166,7 @@ void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor
   const Kernel kernel(queue, "attention", attention::work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_forward(in, out, lse, queue);
+  mark_accesses({&in.qkv, &in.keys.tensor}, {&out, &lse});
   if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::chosen_bf16_engine() : nullptr)
     return attention::forward_in_bf16(*kernels, in, out, lse, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {

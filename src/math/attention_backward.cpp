@@ -2,6 +2,7 @@
 #include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel_timer.hpp"
+#include "src/math/race_marks.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -93,6 +94,7 @@ void attention_backward(const AttentionInput& in, const Tensor& dout, const Tens
   const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), in.qkv.phantom());
   if (kernel.skips()) return;
   if (queue.device) return queue.device->attention_backward(in, dout, out, lse, dqkv, dkeys, queue);
+  mark_accesses({&in.qkv, &in.keys.tensor, &dout, &out, &lse}, {&dqkv, &dkeys.tensor});
   if (const auto* kernels = in.qkv.dtype() == DType::bf16 ? attention::chosen_bf16_engine() : nullptr)
     return attention::backward_in_bf16(*kernels, in, dout, out, lse, dqkv, dkeys, queue);
   visit_results(in.qkv.dtype(), out.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {

@@ -6,6 +6,7 @@
 #include "src/math/exact/chain_products.hpp"
 #include "src/math/kernel_timer.hpp"
 #include "src/math/onednn.hpp"
+#include "src/math/race_marks.hpp"
 #include "src/math/reference/product.hpp"
 
 namespace chorale {
@@ -129,6 +130,7 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
   const Kernel kernel(queue, transposed ? "product, transposed" : "product", work_of(shape, bytes_in({&x, &w, &y}), false),
                       nothing);
   if (kernel.skips()) return;
+  mark_accesses({&x, &w, bias}, {&y});
   if (x.dtype() == DType::f64) {
     parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
       reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
@@ -164,6 +166,7 @@ void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, co
   const auto [m, n, k, nothing] = shape;
   const Kernel kernel(queue, "gradient of weights", work_of({k, n, m, true}, bytes_in({&x, &dy, &dw, &dw}), true), nothing);
   if (kernel.skips()) return;
+  mark_accesses({&x, &dy}, {&dw});
   if (x.dtype() == DType::f64) {
     reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
   } else if (matmuls_.supports(x.dtype()) && !(x.dtype() == DType::f32 && outer_is_faster_in_tiles(m))) {

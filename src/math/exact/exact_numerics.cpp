@@ -12,6 +12,7 @@
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/exact/squares.hpp"
 #include "src/math/kernel_timer.hpp"
+#include "src/math/race_marks.hpp"
 
 namespace chorale {
 namespace exact {
@@ -82,6 +83,7 @@ void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, c
           bias ? to_string(bias->shape()) : "");
   if (!all_real({&x, &w, bias, &y})) return;
   const Kernel kernel(queue, transposed ? "product, transposed" : "product", work_of(operands), false);
+  mark_accesses({&x, &w, bias}, {&y});
   kernels_->product(operands, bias, y, queue);
 }
 
@@ -92,6 +94,7 @@ void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool trans
   require(block > 0, "blocks must have a positive number of inputs, not {}", block);
   if (!all_real({&x, &w, &y})) return;
   const Kernel kernel(queue, "partial product", work_of(operands), false);
+  mark_accesses({&x, &w}, {&y});
   kernels_->sum_blocks(operands, equal_blocks(operands.depth, block), false, y, site, queue);
 }
 
@@ -102,6 +105,7 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite
   require_values(y, "y");
   if (!all_real({&partial, &y})) return;
   const Kernel kernel(queue, "cast of sums", partial, y);
+  mark_accesses({&partial}, {&y});
   kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
 }
 
@@ -124,6 +128,7 @@ void ExactNumerics::add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::
   std::ranges::copy_if(leaves, std::back_inserter(blocks), [](std::int64_t leaf) { return leaf > 0; });
   const Operands operands{{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens};
   const Kernel kernel(queue, "gradient of weights", work_of(operands), false);
+  mark_accesses({&x, &dy}, {&dw});
   kernels_->sum_blocks(operands, blocks, true, dw, site, queue);
 }
 
@@ -134,6 +139,7 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& sit
   require_sums(db, "db");
   if (!all_real({&dy, &db})) return;
   const Kernel kernel(queue, "column sums", dy, db);
+  mark_accesses({&dy}, {&db});
   kernels_->add_columns(dy, db, site, queue);
 }
 
@@ -150,6 +156,7 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
   if (dshift) require_sums(*dshift, "dshift");
   if (!all_real({&dy, &x, &stats, &dgain, dshift})) return;
   const Kernel kernel(queue, "gradients of norms", dy, x, stats, dgain, dshift);
+  mark_accesses({&dy, &x, &stats}, {&dgain, dshift});
   kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
 }
 
@@ -162,6 +169,7 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor
   require_sums(table, "the table");
   if (!all_real({&ids, &dy, &table})) return;
   const Kernel kernel(queue, "gradient of embedding", ids, dy, dy);
+  mark_accesses({&ids, &dy}, {&table});
   kernels_->add_rows(ids, first, dy, table, site, queue);
 }
 
@@ -174,6 +182,7 @@ void ExactNumerics::attention_backward(const AttentionInput& in, const Tensor& d
   if (in.qkv.phantom()) return queue.note(attention::backward_work(in));
   if (!all_real({&in.qkv, &dout, &out, &lse, &dqkv, &dkeys.tensor})) return;
   const Kernel kernel(queue, "gradient of attention", attention::backward_work(in), false);
+  mark_accesses({&in.qkv, &in.keys.tensor, &dout, &out, &lse}, {&dqkv, &dkeys.tensor});
   kernels_->attention_backward(in, dout, out, lse, dqkv, dkeys, leaf, site, queue);
 }
 
@@ -187,6 +196,7 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   require_sums(sums, "the sums of exponentials");
   if (!all_real({&logits, &maxima, &sums})) return;
   const Kernel kernel(queue, "sums of exponentials", logits, maxima, sums);
+  mark_accesses({&logits, &maxima}, {&sums});
   kernels_->sum_exponentials(logits, maxima, sums, site, queue);
 }
 
@@ -196,6 +206,7 @@ void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, SumSit
   require_sums(total, "the sum of the losses");
   if (!all_real({&losses, &total})) return;
   const Kernel kernel(queue, "sum of losses", losses, total);
+  mark_accesses({&losses}, {&total});
   kernels_->add_losses(losses, total, site, queue);
 }
 
