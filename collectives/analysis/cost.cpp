@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t addends(const Step& step) {
   if (step.kind == Kind::recv_reduce) return static_cast<std::int64_t>(step.peers.size());

@@ -4,13 +4,10 @@
 #include <map>
 
 #include "collectives/analysis/flow.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
-namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string at(const Schedule& schedule, std::size_t s) {
   constexpr const char* lineup[] = {"input", "output", "scratch"};

@@ -6,13 +6,12 @@
 
 #include "collectives/analysis/flow.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
 
 constexpr int unknown = -1, most = std::numeric_limits<int>::max();
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Finds the rounds of all steps. A step's round is known once the rounds of all steps and messages that it waits for are
 // known; this is repeated until nothing changes. `follow_marks`: Schedule::round() raises numbers too.

@@ -1,13 +1,10 @@
 #include "collectives/analysis/symbolic_run.hpp"
 
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
-namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 SymbolicRun::SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums)
     : ranks_(ranks), sums_(sums), rounds_(find_rounds(ranks)) {

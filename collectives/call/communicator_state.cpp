@@ -7,13 +7,12 @@
 #include "collectives/call/staged_operation.hpp"
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t part) { return (hash ^ (part + 1)) * 0x9E3779B97F4A7C15u; }
 
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
@@ -241,10 +240,10 @@ Flight::Group Communicator::State::in_flight_recorder() const {
   if (!engine->flight()) return {};
   std::vector<int> ranks;
   std::uint64_t mark = 2 * membership.id + is_pair + 1;
-  for (const std::int64_t offer : membership.offers) mark = mixed(mark, static_cast<std::uint64_t>(offer));
+  for (const std::int64_t offer : membership.offers) mark = hash_with(mark, static_cast<std::uint64_t>(offer));
   for (int member = 0; member < size(); ++member) {
     ranks.push_back(launched_rank(member));
-    mark = mixed(mark, static_cast<std::uint64_t>(ranks.back()));
+    mark = hash_with(mark, static_cast<std::uint64_t>(ranks.back()));
   }
   return engine->flight()->enter(mark, is_pair ? fmt::format("{},{}", ranks[0], ranks[1]) : cpu_ranges(ranks));
 }

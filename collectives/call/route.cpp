@@ -6,6 +6,7 @@
 
 #include "collectives/schedule/chunking.hpp"
 #include "src/base/error.hpp"
+#include "src/base/hash.hpp"
 
 namespace chorale {
 namespace {
@@ -45,11 +46,6 @@ void check_everybodys(const Call& call, int rank, int size) {
           "{} on rank {}: a call with the counts of all ranks cannot be in place", name_of(call.what), rank);
 }
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-  return hash ^ (hash >> 29);
-}
-
 // A hash of everything that must be equal on all ranks. In an uneven all_to_all each rank has its own counts, and in_place
 // may differ too, because a rank that sends or receives nothing may have no buffer. `all_known`: the key has the counts of
 // all ranks, which must be equal everywhere.
@@ -58,12 +54,13 @@ std::uint64_t signature_of(const Key& key, const Choice& choice, bool all_known)
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
                                    static_cast<std::uint64_t>(key.op), static_cast<std::uint64_t>(key.root),
                                    static_cast<std::uint64_t>(key.on_device), static_cast<std::uint64_t>(choice.chunks)})
-    hash = mixed(hash, part);
+    hash = hash_with(hash, part);
   const bool is_uneven = is_uneven_exchange(key);
-  if (!is_uneven) hash = mixed(mixed(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
+  if (!is_uneven)
+    hash = hash_with(hash_with(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
   if (!is_uneven || all_known)
-    for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
-  for (const char letter : choice.algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
+    for (const std::int64_t count : key.counts) hash = hash_with(hash, static_cast<std::uint64_t>(count));
+  for (const char letter : choice.algorithm) hash = hash_with(hash, static_cast<std::uint64_t>(letter));
   return hash | 1;  // 0 means: not compared
 }
 

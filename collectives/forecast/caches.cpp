@@ -4,13 +4,12 @@
 
 #include "collectives/analysis/flow.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale::forecast {
 namespace {
 
-constexpr int most_cores = 64;  // one bit each
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
+constexpr int most_cores = 64;
 struct Segment {  // consecutive elements of a rank that are always accessed together
   std::size_t first = 0;
   std::uint64_t holders = 0;  // cores that have it in their caches, as bits

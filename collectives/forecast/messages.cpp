@@ -3,11 +3,10 @@
 #include "collectives/analysis/rounds.hpp"
 #include "collectives/forecast/call_graph.hpp"
 #include "collectives/forecast/forecast.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale::forecast {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 class MessageCall {
  public:

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "src/base/index.hpp"
+
 namespace chorale::forecast {
-namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 Site Site::one_host(int ranks, int cores) {
   const std::vector<int> zeros(index(ranks), 0);

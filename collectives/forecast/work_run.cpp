@@ -6,11 +6,11 @@
 
 #include "collectives/forecast/work.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale::forecast {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 int most(const std::vector<int>& numbers) { return numbers.empty() ? -1 : *std::ranges::max_element(numbers); }
 
 }  // namespace

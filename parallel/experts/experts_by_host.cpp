@@ -4,6 +4,7 @@
 #include <span>
 
 #include "layers/context.hpp"
+#include "src/base/index.hpp"
 #include "src/math/routing.hpp"
 #include "src/math/slots.hpp"
 #include "src/memory/on_host.hpp"
@@ -11,27 +12,25 @@
 namespace chorale {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 std::int64_t leaving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
   std::int64_t sum = 0;
-  for (std::int64_t to = 0; to < ranks; ++to) sum += rows[at(rank * ranks + to)];
+  for (std::int64_t to = 0; to < ranks; ++to) sum += rows[index(rank * ranks + to)];
   return sum;
 }
 
 std::int64_t arriving(const RowsBetween& rows, std::int64_t ranks, std::int64_t rank) {
   std::int64_t sum = 0;
-  for (std::int64_t from = 0; from < ranks; ++from) sum += rows[at(from * ranks + rank)];
+  for (std::int64_t from = 0; from < ranks; ++from) sum += rows[index(from * ranks + rank)];
   return sum;
 }
 
 }  // namespace
 
 ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps, PlacesOfSources places)
-    : ExpertParallel(axis, overlaps, std::move(places)), ranks_of_(at(number_of_hosts(axis.hosts()))) {
+    : ExpertParallel(axis, overlaps, std::move(places)), ranks_of_(index(number_of_hosts(axis.hosts()))) {
   const std::vector<int> hosts = hosts_among(axis.hosts());
   for (std::int64_t rank = 0; rank < axis.size(); ++rank) {
-    host_of_.push_back(at(hosts.empty() ? 0 : hosts[at(rank)]));
+    host_of_.push_back(index(hosts.empty() ? 0 : hosts[index(rank)]));
     index_.push_back(ranks_of_[host_of(rank)].size());
     ranks_of_[host_of(rank)].push_back(rank);
   }
@@ -39,7 +38,7 @@ ExpertsByHost::ExpertsByHost(Axis& axis, bool overlaps, PlacesOfSources places)
 
 std::int64_t ExpertsByHost::lane(std::int64_t source, std::size_t host) const {
   const std::vector<std::int64_t>& there = ranks_of_[host];
-  return host == host_of(source) ? source : there[index_[at(source)] % there.size()];
+  return host == host_of(source) ? source : there[index_[index(source)] % there.size()];
 }
 
 std::vector<std::int64_t> ExpertsByHost::sources_of(std::int64_t rank) const {
@@ -69,9 +68,9 @@ std::vector<std::int32_t> ExpertsByHost::experts_of_tokens(std::int64_t source, 
 std::vector<char> ExpertsByHost::hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k,
                                                  std::int64_t each) const {
   const std::size_t hosts = ranks_of_.size();
-  std::vector<char> goes(experts.size() / at(k) * hosts, 0);
+  std::vector<char> goes(experts.size() / index(k) * hosts, 0);
   for (std::size_t i = 0; i < experts.size(); ++i)
-    if (experts[i] >= 0) goes[i / at(k) * hosts + host_of(experts[i] / each)] = 1;
+    if (experts[i] >= 0) goes[i / index(k) * hosts + host_of(experts[i] / each)] = 1;
   return goes;
 }
 
@@ -94,44 +93,44 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   const std::int64_t most = most_leaves(home, routing, context);
   const std::vector<std::int64_t> all =
       of_all_ranks([&](std::int64_t source) { return numbers_of(source, home, routing, context); }, context);
-  const std::size_t numbers = all.size() / at(ranks), counts = numbers - at(hosts);
-  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(at(rank) * numbers, numbers); };
+  const std::size_t numbers = all.size() / index(ranks), counts = numbers - index(hosts);
+  const auto of_rank = [&](std::int64_t rank) { return std::span(all).subspan(index(rank) * numbers, numbers); };
   ExpertRows here = rows_here(all, home.experts, most);
   const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
-    const auto of_leaves = of_rank(source).subspan(at(expert * most), at(most));
+    const auto of_leaves = of_rank(source).subspan(index(expert * most), index(most));
     return std::accumulate(of_leaves.begin(), of_leaves.end(), std::int64_t{0});
   };
 
   auto way = std::make_shared<WayByHost>();
-  way->across.resize(at(ranks * ranks)), way->within.resize(at(ranks * ranks));
+  way->across.resize(index(ranks * ranks)), way->within.resize(index(ranks * ranks));
   for (std::int64_t source = 0; source < ranks; ++source)
     for (std::size_t host = 0; host < ranks_of_.size(); ++host) {
       const std::int64_t through = lane(source, host);
-      if (host != host_of(source)) way->across[at(source * ranks + through)] = of_rank(source)[counts + host];
+      if (host != host_of(source)) way->across[index(source * ranks + through)] = of_rank(source)[counts + host];
       for (const std::int64_t to : ranks_of_[host])
         for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
-          way->within[at(through * ranks + to)] += rows_of(source, e);
+          way->within[index(through * ranks + to)] += rows_of(source, e);
     }
 
   // The rows that leave are sorted by (lane, token).
-  std::vector<std::size_t> order(at(hosts));
+  std::vector<std::size_t> order(index(hosts));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t host) { return lane(me, host); });
   const Tensor sent = context.typed({leaving(way->across, ranks, me), k}, DType::i32, Category::workspace);
   const Tensor got = context.typed({arriving(way->across, ranks, me), k}, DType::i32, Category::workspace);
   const bool plans = sent.phantom();  // then the tables have no values
   if (!plans) {
-    way->leaving.assign(at(tokens * hosts), -1);
+    way->leaving.assign(index(tokens * hosts), -1);
     with_values<std::int32_t>(sent, Use::write, [&](auto lists) {
       std::int32_t row = 0;
       for (const std::size_t host : order)
         for (std::int64_t t = 0; host != host_of(me) && t < tokens; ++t) {
-          if (!goes[at(t * hosts) + host]) continue;
+          if (!goes[index(t * hosts) + host]) continue;
           for (std::int64_t j = 0; j < k; ++j) {
-            const std::int32_t expert = experts[at(t * k + j)];
-            lists[at(row * k + j)] = expert >= 0 && host_of_expert(expert) == host ? expert : -1;
+            const std::int32_t expert = experts[index(t * k + j)];
+            lists[index(row * k + j)] = expert >= 0 && host_of_expert(expert) == host ? expert : -1;
           }
-          way->leaving[at(t * hosts) + host] = row++;
+          way->leaving[index(t * hosts) + host] = row++;
         }
     });
   }
@@ -139,22 +138,22 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   if (!plans) {
     // The rows that this rank spreads are sorted by (expert, source, token): the first place of each (expert, source).
     const std::vector<std::int64_t> sources = sources_of(me);
-    std::vector<std::int32_t> next(at(home.experts * ranks));
+    std::vector<std::int32_t> next(index(home.experts * ranks));
     std::int64_t first = 0;
     for (const std::int64_t to : ranks_of_[host_of(me)])
       for (std::int64_t e = to * each; e < (to + 1) * each; ++e)
         for (const std::int64_t source : sources) {
-          next[at(e * ranks + source)] = static_cast<std::int32_t>(first);
+          next[index(e * ranks + source)] = static_cast<std::int32_t>(first);
           first += rows_of(source, e);
         }
     const auto place = [&](std::int32_t expert, std::int64_t source) {
-      return expert >= 0 && host_of_expert(expert) == host_of(me) ? next[at(expert * ranks + source)]++ : -1;
+      return expert >= 0 && host_of_expert(expert) == host_of(me) ? next[index(expert * ranks + source)]++ : -1;
     };
     for (const std::int32_t expert : experts) way->own.push_back(place(expert, me));
     with_values<std::int32_t>(got, Use::read, [&](auto lists) {
       std::size_t i = 0;
       for (std::int64_t source = 0; source < ranks; ++source)
-        for (std::int64_t left = way->across[at(source * ranks + me)] * k; left > 0; --left)
+        for (std::int64_t left = way->across[index(source * ranks + me)] * k; left > 0; --left)
           way->landed.push_back(place(lists[i++], source));
     });
   }

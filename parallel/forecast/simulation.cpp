@@ -5,11 +5,10 @@
 #include <set>
 
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A call of a script on all ranks that take part in it.
 struct Transfer {
@@ -44,9 +43,9 @@ class Simulation {
       : scripts_(scripts), site_(site), speeds_(speeds), ranks_(scripts.size()), computes_(scripts.size(), 0) {
     for (const RankGroup& group : groups)
       for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
-    wanted_.resize(at(std::ranges::max(site.machine_of)) + 1);
+    wanted_.resize(index(std::ranges::max(site.machine_of)) + 1);
     works_.resize(scripts.size()), calls_.resize(scripts.size());
-    on_link_.resize(at(std::ranges::max(site.host_of)) + 1);
+    on_link_.resize(index(std::ranges::max(site.host_of)) + 1);
   }
 
   StepTime run() {
@@ -59,21 +58,21 @@ class Simulation {
 
  private:
   int size() const { return static_cast<int>(scripts_.size()); }
-  bool ended(int rank) const { return ranks_[at(rank)].next == scripts_[at(rank)]->acts().size(); }
-  bool computes(int rank) const { return ranks_[at(rank)].left > 0; }
+  bool ended(int rank) const { return ranks_[index(rank)].next == scripts_[index(rank)]->acts().size(); }
+  bool computes(int rank) const { return ranks_[index(rank)].left > 0; }
 
   // Takes the rank's next acts until it has work to do, or must wait.
   void go_on(int rank) {
-    RankState& state = ranks_[at(rank)];
-    const Script& script = *scripts_[at(rank)];
+    RankState& state = ranks_[index(rank)];
+    const Script& script = *scripts_[index(rank)];
     state.waits_for = -1;
     for (; state.next < script.acts().size(); ++state.next) {
       const Script::Act& act = script.acts()[state.next];
       if (act.kind == Script::Act::Kind::begin) {
-        state.transfers.push_back(begin(rank, script.calls()[at(act.call)]));
+        state.transfers.push_back(begin(rank, script.calls()[index(act.call)]));
       } else if (act.kind == Script::Act::Kind::wait) {
-        const int transfer = state.transfers[at(act.call)];
-        if (transfers_[at(transfer)].over) continue;
+        const int transfer = state.transfers[index(act.call)];
+        if (transfers_[index(transfer)].over) continue;
         state.waits_for = transfer;
         return;
       } else if (state.left = seconds_of(act.work); state.left > 0) {
@@ -94,23 +93,23 @@ class Simulation {
     const RankGroup& group = *groups_.at({rank, call.group});
     const bool message = call.from >= 0;
     const std::string kind = message ? call.group + std::to_string(call.from) + ">" + std::to_string(call.to) : call.group;
-    const int number = ranks_[at(rank)].counted[kind]++;
+    const int number = ranks_[index(rank)].counted[kind]++;
     const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
     if (is_new) {
       Transfer transfer{.left = call.seconds, .seconds = call.seconds};
       if (message)
-        transfer.ranks = {group.ranks[at(call.from)], group.ranks[at(call.to)]};
+        transfer.ranks = {group.ranks[index(call.from)], group.ranks[index(call.to)]};
       else
         transfer.ranks = group.ranks;
       std::set<int> hosts;
-      for (const int member : transfer.ranks) hosts.insert(site_.host_of[at(member)]);
+      for (const int member : transfer.ranks) hosts.insert(site_.host_of[index(member)]);
       transfer.hosts.assign(hosts.begin(), hosts.end());
       transfer.missing = static_cast<int>(transfer.ranks.size());
       transfers_.push_back(std::move(transfer));
     }
-    Transfer& transfer = transfers_[at(found->second)];
+    Transfer& transfer = transfers_[index(found->second)];
     --transfer.missing;
-    if (transfer.hosts.size() > 1) transfer.links[site_.host_of[at(rank)]] += call.link;
+    if (transfer.hosts.size() > 1) transfer.links[site_.host_of[index(rank)]] += call.link;
     const bool sender_alone = message && !call.waits && transfer.ranks[0] == rank;
     if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone))
       transfer.runs = true, running_.push_back(found->second);
@@ -120,28 +119,28 @@ class Simulation {
   // How many cores the ranks of each machine want, and how many calls use each host's link.
   void count() {
     std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
-    for (int rank = 0; rank < size(); ++rank) works_[at(rank)] = computes(rank) ? 1 : 0;
+    for (int rank = 0; rank < size(); ++rank) works_[index(rank)] = computes(rank) ? 1 : 0;
     for (const int t : running_) {
-      const Transfer& transfer = transfers_[at(t)];
+      const Transfer& transfer = transfers_[index(t)];
       const bool is_far = transfer.hosts.size() > 1;
-      for (const int host : transfer.hosts) on_link_[at(host)] += is_far ? 1 : 0;
+      for (const int host : transfer.hosts) on_link_[index(host)] += is_far ? 1 : 0;
       for (const int rank : transfer.ranks) {
         if (is_far)
-          calls_[at(rank)] += transfer.on_cores();
+          calls_[index(rank)] += transfer.on_cores();
         else
-          works_[at(rank)] = 1;
+          works_[index(rank)] = 1;
       }
     }
     for (int rank = 0; rank < size(); ++rank)
-      wanted_[at(site_.machine_of[at(rank)])] += std::min(1.0, works_[at(rank)] + calls_[at(rank)]);
+      wanted_[index(site_.machine_of[index(rank)])] += std::min(1.0, works_[index(rank)] + calls_[index(rank)]);
   }
 
   // The share of a core that a rank gets.
-  double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[at(site_.machine_of[at(rank)])]); }
+  double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[index(site_.machine_of[index(rank)])]); }
   // How fast a rank's work goes on, or a call on its host.
-  double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[at(rank)] + calls_[at(rank)]); }
+  double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[index(rank)] + calls_[index(rank)]); }
   // How fast a call to other hosts goes on while it needs the rank's core.
-  double pace_of_call(int rank) const { return core_of(rank) / (works_[at(rank)] + std::max(1.0, calls_[at(rank)])); }
+  double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
   // Seconds of the call's own time that pass in a second. The price of a call already counts that its own ranks share cores.
   double speed_of(const Transfer& transfer) const {
@@ -149,13 +148,13 @@ class Simulation {
     double slowest = 1;
     for (const int rank : transfer.ranks) {
       const double pace = is_far ? pace_of_call(rank) : pace_of(rank);
-      const int machine = site_.machine_of[at(rank)];
-      const auto here = std::ranges::count_if(transfer.ranks, [&](int r) { return site_.machine_of[at(r)] == machine; });
+      const int machine = site_.machine_of[index(rank)];
+      const auto here = std::ranges::count_if(transfer.ranks, [&](int r) { return site_.machine_of[index(r)] == machine; });
       slowest = std::min(slowest, pace / std::min(1.0, site_.cores / static_cast<double>(here)));
     }
     if (!is_far) return slowest;
     int most = 1;
-    for (const int host : transfer.hosts) most = std::max(most, on_link_[at(host)]);
+    for (const int host : transfer.hosts) most = std::max(most, on_link_[index(host)]);
     return 1 / ((1 - transfer.on_cores()) * most + transfer.on_cores() / slowest);
   }
 
@@ -164,29 +163,29 @@ class Simulation {
     count();
     double step = std::numeric_limits<double>::infinity();
     for (int rank = 0; rank < size(); ++rank)
-      if (computes(rank)) step = std::min(step, ranks_[at(rank)].left / pace_of(rank));
-    for (const int t : running_) step = std::min(step, transfers_[at(t)].left / speed_of(transfers_[at(t)]));
+      if (computes(rank)) step = std::min(step, ranks_[index(rank)].left / pace_of(rank));
+    for (const int t : running_) step = std::min(step, transfers_[index(t)].left / speed_of(transfers_[index(t)]));
     if (step == std::numeric_limits<double>::infinity()) return false;
     now_ += step;
     constexpr double nothing = 1e-12;  // seconds: what rounding may leave over
     std::vector<int> free;
     for (int rank = 0; rank < size(); ++rank) {
       if (!computes(rank)) continue;
-      RankState& state = ranks_[at(rank)];
-      computes_[at(rank)] += step;
+      RankState& state = ranks_[index(rank)];
+      computes_[index(rank)] += step;
       state.left -= step * pace_of(rank);
       if (state.left <= nothing) state.left = 0, ++state.next, free.push_back(rank);
     }
     std::vector<int> over;
     for (const int t : running_) {
-      Transfer& transfer = transfers_[at(t)];
+      Transfer& transfer = transfers_[index(t)];
       transfer.left -= step * speed_of(transfer);
       if (transfer.left <= nothing) transfer.over = true, over.push_back(t);
     }
-    std::erase_if(running_, [&](int t) { return transfers_[at(t)].over; });
+    std::erase_if(running_, [&](int t) { return transfers_[index(t)].over; });
     for (const int t : over)
-      for (const int rank : transfers_[at(t)].ranks)
-        if (ranks_[at(rank)].waits_for == t) ++ranks_[at(rank)].next, free.push_back(rank);
+      for (const int rank : transfers_[index(t)].ranks)
+        if (ranks_[index(rank)].waits_for == t) ++ranks_[index(rank)].next, free.push_back(rank);
     for (const int rank : free) go_on(rank);
     return true;
   }

@@ -8,13 +8,12 @@
 #include "parallel/planner/links.hpp"
 #include "parallel/planner/stage_cost.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 class CallExecutor {
  public:
   CallExecutor(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system)
@@ -56,14 +55,14 @@ class CallExecutor {
     std::vector<std::size_t> next;      // steps of this rank that wait for this one
     bool over = false;
   };
-  Progress& sender(std::size_t m) { return steps_[at(messages_[m].from)][at(messages_[m].send)]; }
-  Progress& receiver(std::size_t m) { return steps_[at(messages_[m].to)][at(messages_[m].recv)]; }
+  Progress& sender(std::size_t m) { return steps_[index(messages_[m].from)][index(messages_[m].send)]; }
+  Progress& receiver(std::size_t m) { return steps_[index(messages_[m].to)][index(messages_[m].recv)]; }
 
   void prepare(std::size_t r) {
     steps_[r].resize(ranks_[r].steps.size());
     for (std::size_t s = 0; s < steps_[r].size(); ++s) {
       steps_[r][s].missing = ranks_[r].steps[s].after.size();
-      for (const int before : ranks_[r].steps[s].after) steps_[r][at(before)].next.push_back(s);
+      for (const int before : ranks_[r].steps[s].after) steps_[r][index(before)].next.push_back(s);
     }
   }
   // Links 2 r and 2 r + 1 are those of rank r; after all ranks come those of hosts.
@@ -81,15 +80,15 @@ class CallExecutor {
     for (const std::size_t m : steps_[r][s].messages)
       if (++posted_[m] == 2) starts_.emplace(now_ + (crosses(m) ? system_.network.latency : system_.host.latency), m);
   }
-  bool crosses(std::size_t m) const { return hosts_[at(messages_[m].from)] != hosts_[at(messages_[m].to)]; }
+  bool crosses(std::size_t m) const { return hosts_[index(messages_[m].from)] != hosts_[index(messages_[m].to)]; }
 
   void begin(std::size_t m) {
     const auto [from, to, send, recv] = messages_[m];
     LinkFlow flow{.transfer = static_cast<int>(m), .uses = {{2 * from}, {2 * to + 1}}, .limit = never};
-    flow.left = element_ * static_cast<double>(ranks_[at(from)].steps[at(send)].src[0].count);
+    flow.left = element_ * static_cast<double>(ranks_[index(from)].steps[index(send)].src[0].count);
     const int first = 2 * static_cast<int>(ranks_.size());
     if (crosses(m))
-      flow.uses.push_back({first + 2 * hosts_[at(from)]}), flow.uses.push_back({first + 2 * hosts_[at(to)] + 1});
+      flow.uses.push_back({first + 2 * hosts_[index(from)]}), flow.uses.push_back({first + 2 * hosts_[index(to)] + 1});
     flows_.push_back(std::move(flow));
   }
 
@@ -117,9 +116,9 @@ class CallExecutor {
     }
   }
   void take(int rank, int step, std::size_t message) {
-    auto& left = steps_[at(rank)][at(step)].messages;
+    auto& left = steps_[index(rank)][index(step)].messages;
     std::erase(left, message);
-    if (left.empty()) end(at(rank), at(step));
+    if (left.empty()) end(index(rank), index(step));
   }
   void end(std::size_t r, std::size_t s) {
     steps_[r][s].over = true;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "src/base/index.hpp"
+
 namespace chorale {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The numbers 0, 1, … of distinct values, in the order in which they first occur.
 template <class T>
@@ -23,7 +23,7 @@ class Folding {
   Folding(const std::vector<RankGroup>& groups, const std::vector<int>& scripts, int ranks_per_host)
       : groups_(groups), per_host_(ranks_per_host), colors_(scripts), group_of_(scripts.size()) {
     for (std::size_t g = 0; g < groups.size(); ++g)
-      for (const int rank : groups[g].ranks) group_of_[at(rank)].push_back(static_cast<int>(g));
+      for (const int rank : groups[g].ranks) group_of_[index(rank)].push_back(static_cast<int>(g));
   }
 
   RankClasses run() {
@@ -40,7 +40,7 @@ class Folding {
     std::vector<int> kinds;
     for (const RankGroup& group : groups_) {
       std::vector<int> members;
-      for (const int rank : group.ranks) members.push_back(colors_[at(rank)]);
+      for (const int rank : group.ranks) members.push_back(colors_[index(rank)]);
       kinds.push_back(numbers.of({group.name, members}));
     }
     return kinds;
@@ -48,8 +48,8 @@ class Folding {
   std::vector<int> kinds_of_hosts() const {
     Numbers<std::vector<int>> numbers;
     std::vector<int> kinds;
-    for (std::size_t first = 0; first < colors_.size(); first += at(per_host_)) {
-      const auto last = std::min(first + at(per_host_), colors_.size());
+    for (std::size_t first = 0; first < colors_.size(); first += index(per_host_)) {
+      const auto last = std::min(first + index(per_host_), colors_.size());
       std::vector<int> ranks(colors_.begin() + static_cast<std::ptrdiff_t>(first),
                              colors_.begin() + static_cast<std::ptrdiff_t>(last));
       std::ranges::sort(ranks);
@@ -62,8 +62,8 @@ class Folding {
     Numbers<std::vector<int>> numbers;
     std::vector<int> next;
     for (std::size_t rank = 0; rank < colors_.size(); ++rank) {
-      std::vector<int> seen{colors_[rank], hosts[rank / at(per_host_)]};
-      for (const int group : group_of_[rank]) seen.push_back(groups[at(group)]);
+      std::vector<int> seen{colors_[rank], hosts[rank / index(per_host_)]};
+      for (const int group : group_of_[rank]) seen.push_back(groups[index(group)]);
       std::ranges::sort(seen.begin() + 2, seen.end());
       next.push_back(numbers.of(seen));
     }
@@ -74,27 +74,28 @@ class Folding {
     RankClasses all{.class_of = colors_};
     const std::vector<int> kinds = kinds_of_groups(), hosts = kinds_of_hosts();
     all.hosts = hosts.empty() ? 0 : 1 + std::ranges::max(hosts);
-    all.classes.resize(at(count()));
+    all.classes.resize(index(count()));
     for (std::size_t rank = colors_.size(); rank-- > 0;) {
-      RankClass& one = all.classes[at(colors_[rank])];
-      one.rank = static_cast<int>(rank), ++one.ranks, one.host = hosts[rank / at(per_host_)];
+      RankClass& one = all.classes[index(colors_[rank])];
+      one.rank = static_cast<int>(rank), ++one.ranks, one.host = hosts[rank / index(per_host_)];
     }
     for (RankClass& one : all.classes)
-      for (const int group : group_of_[at(one.rank)]) one.groups[groups_[at(group)].name] = seen_by(one.rank, group, kinds);
+      for (const int group : group_of_[index(one.rank)])
+        one.groups[groups_[index(group)].name] = seen_by(one.rank, group, kinds);
     return all;
   }
   RankClass::Group seen_by(int rank, int group, const std::vector<int>& kinds) const {
-    RankClass::Group seen{.instance = at(kinds[at(group)]), .on_host = 0, .senders = 0};
-    for (const int member : groups_[at(group)].ranks) seen.members.push_back(colors_[at(member)]);
+    RankClass::Group seen{.instance = index(kinds[index(group)]), .on_host = 0, .senders = 0};
+    for (const int member : groups_[index(group)].ranks) seen.members.push_back(colors_[index(member)]);
     const std::set<int> classes(seen.members.begin(), seen.members.end());
     seen.classes.assign(classes.begin(), classes.end());
     std::set<int> alike, beside;
     const int first = rank / per_host_ * per_host_;
     for (int other = first; other < std::min<int>(first + per_host_, static_cast<int>(colors_.size())); ++other) {
-      seen.senders += colors_[at(other)] == colors_[at(rank)];
-      for (const int theirs : group_of_[at(other)]) {
-        if (kinds[at(theirs)] == kinds[at(group)]) alike.insert(theirs);
-        if (groups_[at(theirs)].name == groups_[at(group)].name) beside.insert(theirs);
+      seen.senders += colors_[index(other)] == colors_[index(rank)];
+      for (const int theirs : group_of_[index(other)]) {
+        if (kinds[index(theirs)] == kinds[index(group)]) alike.insert(theirs);
+        if (groups_[index(theirs)].name == groups_[index(group)].name) beside.insert(theirs);
       }
     }
     seen.on_host = static_cast<int>(alike.size()), seen.beside = static_cast<int>(beside.size());

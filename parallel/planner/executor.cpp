@@ -9,14 +9,13 @@
 
 #include "parallel/planner/links.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
 
 using Kind = StageCost::Act::Kind;
 constexpr double never = std::numeric_limits<double>::infinity();
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // A call of a class, as all its executions have it in common.
 struct KnownCall {
@@ -75,7 +74,7 @@ class Executor {
         const Event now = events_.top();
         events_.pop();
         pass_time(now.time);
-        now.kind == 0 ? go_on(at(now.which)) : moves(now.which);
+        now.kind == 0 ? go_on(index(now.which)) : moves(now.which);
       }
     }
     for (std::size_t c = 0; c < states_.size(); ++c) {
@@ -92,7 +91,7 @@ class Executor {
     const StageCost& cost = *e_.costs[c];
     const auto add = [&](const StageCost::Part& part) { state.parts.push_back(&part); };
     add(cost.parts.front());
-    for (const PipelineAction& action : e_.schedule.actions[at(e_.stages[c])]) {
+    for (const PipelineAction& action : e_.schedule.actions[index(e_.stages[c])]) {
       add(cost.of(action, e_.schedule.micro_batches));
       state.actions.push_back(action);
     }
@@ -122,7 +121,7 @@ class Executor {
     known.channel =
         channels_.try_emplace({group.instance, call.from, call.to}, static_cast<int>(channels_.size())).first->second;
     if (message) {
-      const auto from = at(group.members[at(call.from)]), to = at(group.members[at(call.to)]);
+      const auto from = index(group.members[index(call.from)]), to = index(group.members[index(call.to)]);
       known.parties = 2;
       if (known.time.crossing > 0) known.uses = {out_of(from, call.group), into(to, call.group)};
     } else {
@@ -130,7 +129,7 @@ class Executor {
       std::set<int> hosts;
       if (known.time.crossing > 0)
         for (const int member : group.classes)
-          if (const RankClass& theirs = e_.ranks.classes[at(member)]; hosts.insert(theirs.host).second) {
+          if (const RankClass& theirs = e_.ranks.classes[index(member)]; hosts.insert(theirs.host).second) {
             const std::int64_t groups = theirs.groups.at(call.group).on_host;
             known.uses.push_back({2 * theirs.host, groups}), known.uses.push_back({2 * theirs.host + 1, groups});
           }
@@ -158,7 +157,7 @@ class Executor {
         work(c, act);
       } else if (act.kind == Kind::begin) {
         if (state.accelerator > now_) return events_.push({state.accelerator, 0, static_cast<int>(c)});
-        state.transfers[at(act.call)] = begin(c, act.call);
+        state.transfers[index(act.call)] = begin(c, act.call);
       } else if (!wait(c, act.call)) {
         return;
       }
@@ -192,15 +191,15 @@ class Executor {
   }
 
   int begin(std::size_t c, int number) {
-    const KnownCall& call = calls_[c][at(number)];
+    const KnownCall& call = calls_[c][index(number)];
     result_.classes[c].sent += call.sent, result_.classes[c].copied += call.copied;
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});
     const int which = found->second;
     // Ranks on unequal hosts see unequal bytes; a transfer is over when the slowest is.
-    if (call.time.total() > transfers_[at(which)].call->time.total()) transfers_[at(which)].call = &call;
-    if (--transfers_[at(which)].missing > 0) return which;
+    if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
+    if (--transfers_[index(which)].missing > 0) return which;
     started_.erase(found);
     if (call.is_message) return start(which), which;
     std::deque<int>& line = lines_[call.channel];
@@ -209,20 +208,20 @@ class Executor {
     return which;
   }
   void start(int which) {
-    const KnownCall& call = *transfers_[at(which)].call;
+    const KnownCall& call = *transfers_[index(which)].call;
     events_.push({now_ + call.time.latency + (call.uses.empty() ? call.time.moves : 0), 1, which});
   }
 
   bool wait(std::size_t c, int number) {
     ClassState& state = states_[c];
-    const int which = state.transfers[at(number)];
+    const int which = state.transfers[index(number)];
     if (which < 0) return true;  // began in a pass that this step does not have
-    Transfer& transfer = transfers_[at(which)];
+    Transfer& transfer = transfers_[index(which)];
     if (transfer.over == never) {
       if (std::ranges::count(transfer.waiting, static_cast<int>(c)) == 0) transfer.waiting.push_back(static_cast<int>(c));
       return false;
     }
-    const KnownCall& call = calls_[c][at(number)];
+    const KnownCall& call = calls_[c][index(number)];
     const double until = std::max(state.accelerator, transfer.over + call.after);
     result_.classes[c].waits[call.axis] += until - state.accelerator;
     state.accelerator = until;
@@ -231,19 +230,19 @@ class Executor {
   }
 
   void moves(int which) {
-    const KnownCall& call = *transfers_[at(which)].call;
+    const KnownCall& call = *transfers_[index(which)].call;
     if (call.uses.empty()) return over(which);
     flows_.push_back({which, call.uses, call.time.crossing / call.time.moves, call.time.crossing, 0});
     share_links();
   }
   void over(int which) {
-    transfers_[at(which)].over = now_;
-    if (const KnownCall& call = *transfers_[at(which)].call; !call.is_message) {
+    transfers_[index(which)].over = now_;
+    if (const KnownCall& call = *transfers_[index(which)].call; !call.is_message) {
       std::deque<int>& line = lines_[call.channel];
       line.pop_front();
       if (!line.empty()) start(line.front());
     }
-    for (const int c : transfers_[at(which)].waiting) events_.push({now_, 0, c});
+    for (const int c : transfers_[index(which)].waiting) events_.push({now_, 0, c});
   }
 
   double next_arrival() const {
@@ -266,7 +265,7 @@ class Executor {
   }
   void share_links() {
     const NetworkLinks& network = e_.system.network;
-    share(flows_, std::vector<double>(2 * at(e_.ranks.hosts), network.adapters * network.adapter));
+    share(flows_, std::vector<double>(2 * index(e_.ranks.hosts), network.adapters * network.adapter));
   }
 
   const Execution& e_;

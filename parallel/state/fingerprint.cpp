@@ -3,20 +3,11 @@
 #include <fmt/format.h>
 
 #include "parallel/state/resume.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/text.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
-namespace {
-
-std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64 (Steele et al. 2014)
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 std::uint64_t hash_of(const StateTensor& t) {
   const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
@@ -26,7 +17,7 @@ std::uint64_t hash_of(const StateTensor& t) {
       for (std::int64_t i = 0; i < here.count; ++i) {
         std::uint64_t bits = 0;
         __builtin_memcpy(&bits, values + i, sizeof(T));
-        sum += mixed(static_cast<std::uint64_t>(places(first + i)) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+        sum += scrambled(static_cast<std::uint64_t>(places(first + i)) * 0x9E3779B97F4A7C15u ^ scrambled(bits + 1));
       }
     });
   });

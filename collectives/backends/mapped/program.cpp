@@ -4,6 +4,7 @@
 #include <map>
 
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale::mapped {
 namespace {
@@ -13,8 +14,6 @@ struct Message {
 };
 
 bool receives(const Step& step) { return step.kind == Kind::recv || step.kind == Kind::recv_reduce; }
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 class Compiler {
  public:
   Compiler(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements) : ranks_(ranks), rank_(rank) {

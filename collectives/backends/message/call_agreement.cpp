@@ -9,17 +9,18 @@
 
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
+#include "src/base/hash.hpp"
 
 namespace chorale {
 namespace {
 
 // A hash of a group's id, members and group numbers. A rank is never in two groups with the same members and numbers.
 std::uint64_t incarnation_of(const Membership& group) {
-  std::uint64_t mixed = group.id;
+  std::uint64_t hash = group.id;
   for (std::size_t i = 0; i < group.members.size(); ++i)
     for (const std::int64_t part : {std::int64_t{group.members[i]}, group.offers[i]})
-      mixed = std::rotl((mixed ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, 29);
-  return mixed;
+      hash = hash_with(hash, static_cast<std::uint64_t>(part));
+  return hash;
 }
 
 }  // namespace

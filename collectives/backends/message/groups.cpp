@@ -5,13 +5,12 @@
 
 #include "collectives/analysis/rounds.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
 
 constexpr int unknown = -1;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Gives each message a group number, and each step the number of the group in which it completes. A step or message gets its
 // number once all steps that it waits for have numbers; this is repeated until nothing changes.
