@@ -7,6 +7,7 @@
 #include "src/data/synthetic.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/collectives/worlds.hpp"
+#include "tests/sanitized.hpp"
 
 namespace chorale::test {
 
