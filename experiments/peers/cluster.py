@@ -80,7 +80,7 @@ def main():
         return inside(options)
     print("| links | program | tokens/s | relative to PyTorch | sent per host and step |\n|---|---|---|---|---|")
     for rate in options.rates.split(","):
-        turns = [f"{root}/experiments/hosts", "with", str(options.hosts), rate, __file__, "--inside", *sys.argv[1:]]
+        turns = [f"{root}/experiments/tools/hosts", "with", str(options.hosts), rate, __file__, "--inside", *sys.argv[1:]]
         done = subprocess.run(turns, check=True, stdout=subprocess.PIPE, text=True)
         seen = json.loads(done.stdout.splitlines()[-1])
         for name, (speed, moved) in seen.items():
