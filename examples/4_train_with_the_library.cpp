@@ -14,18 +14,18 @@ int main(int argc, char** argv) {
     // Step 1: choose the model, the batch and the optimizer. Exact numerics give the same bits on every layout.
     TrainingOptions options;
     options.shape = {.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
-    options.numerics = "exact";
-    options.global_batch = 12;
-    options.clip = 0;
-    options.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
+    options.numerics = NumericsKind::exact;
+    options.batch.global = 12;
+    options.optimizer.clip = 0;
+    options.optimizer.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
     options.seed = 1234;
 
     // Step 2: choose the layout. A word such as tp2.z1 says how the ranks share the work. If it does not name dp, the size
     // of dp is the number of ranks divided by the other sizes.
     const Layout layout = parse_layout(argc > 1 ? argv[1] : "", runtime.size());
-    require_fits(layout, {options.shape, runtime.size(), options.global_batch});
+    require_fits(layout, {options.shape, runtime.size(), options.batch.global});
     // A pipeline needs several micro-batches.
-    options.micro_batch = layout.stages() > 1 ? 1 : options.global_batch / layout.replicas();
+    options.batch.micro = layout.stages() > 1 ? 1 : options.batch.global / layout.replicas();
 
     // Step 3: arrange the ranks as a mesh on the fastest backend, and set up the training on this mesh.
     SystemClock clock;
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
 
     // Step 5: train.
     double first_loss = 0, loss = 0;
-    while (training.steps() < options.rate.steps) {
+    while (training.steps() < options.optimizer.rate.steps) {
       const StepResult result = training.step(read);
       loss = result.loss;
       if (result.step == 1) first_loss = loss;

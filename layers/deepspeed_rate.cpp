@@ -18,23 +18,24 @@
 
 namespace chorale {
 
-bool is_deepspeed_scheduler(const std::string& name) {
-  return name == "WarmupLR" || name == "WarmupDecayLR" || name == "WarmupCosineLR";
+bool is_deepspeed_scheduler(RateDecay decay) {
+  return decay == RateDecay::warmup_lr || decay == RateDecay::warmup_decay_lr || decay == RateDecay::warmup_cosine_lr;
 }
 
 double deepspeed_rate(const LearningRate& r, std::int64_t step) {
-  if (step == 0) return r.decay == "WarmupCosineLR" ? 0 : r.first;
-  const auto k = static_cast<double>(step - 1), all = static_cast<double>(r.steps);
+  const double first = r.first.of(r.peak), minimum = r.minimum.of(r.peak);
+  if (step == 0) return r.decay == RateDecay::warmup_cosine_lr ? 0 : first;
+  const auto k = static_cast<double>(step - 1), all = static_cast<double>(r.steps.value_or(1));
   const auto rising = static_cast<double>(std::max<std::int64_t>(2, r.warmup));
   const double falling = std::max(1.0, all - rising);
   if (k < rising) {
-    const double gamma = r.warmup_style == "log" ? std::log(k + 1) / std::log(rising) : k / rising;
-    return r.first + (r.peak - r.first) * gamma;
+    const double gamma = r.warmup_style == WarmupStyle::log ? std::log(k + 1) / std::log(rising) : k / rising;
+    return first + (r.peak - first) * gamma;
   }
-  if (r.decay == "WarmupLR") return r.peak;
-  if (r.decay == "WarmupDecayLR") return r.first + (r.peak - r.first) * std::max(0.0, (all - k) / falling);
+  if (r.decay == RateDecay::warmup_lr) return r.peak;
+  if (r.decay == RateDecay::warmup_decay_lr) return first + (r.peak - first) * std::max(0.0, (all - k) / falling);
   const double done = std::min(1.0, (k - rising + 1) / falling);
-  return r.minimum + (r.peak - r.minimum) * (1 + std::cos(std::numbers::pi * done)) / 2;
+  return minimum + (r.peak - minimum) * (1 + std::cos(std::numbers::pi * done)) / 2;
 }
 
 }  // namespace chorale

@@ -27,8 +27,7 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
     : name_(std::move(name)),
       number_(block / s.experts.every),
       rule_(rule_of(s)),
-      forced_(s.experts.forced() ? forced_choices(forced_routing_named(s.experts.routing), rule_, block)
-                                 : std::vector<std::int32_t>()),
+      forced_(s.experts.forced() ? forced_choices(*s.experts.routing, rule_, block) : std::vector<std::int32_t>()),
       width_(s.width),
       router_(std::make_shared<Parameter>(
           Parameter{.name = name_ + ".router.weight", .shape = {s.width, s.experts.count}, .deviation = 0.02})),

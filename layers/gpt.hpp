@@ -14,10 +14,12 @@
 #include "layers/layer.hpp"
 #include "layers/sequence.hpp"
 #include "layers/shape.hpp"
+#include "src/base/named.hpp"
 
 namespace chorale {
 
-enum class Remake { none, selective, full };  // which activations the backward pass recomputes
+enum class Remake : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
+constexpr auto names_of(Remake) { return Names{"kind of recomputation", "none", "selective", "full"}; }
 
 struct Model {
   ModelShape shape;

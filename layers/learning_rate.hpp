@@ -5,21 +5,38 @@
 // or one of DeepSpeed's schedulers under its own name, with its exact formula (deepspeed_rate.cpp).
 #pragma once
 #include <cstdint>
-#include <string>
+#include <optional>
+
+#include "src/base/named.hpp"
+#include "src/base/relative.hpp"
 
 namespace chorale {
 
-struct LearningRate {
-  std::string decay = "cosine";  // constant, linear, cosine, wsd, WarmupLR, WarmupDecayLR, WarmupCosineLR
-  double peak = 1e-3, minimum = 1e-4, first = 0;
-  std::string warmup_style = "linear";  // or log
-  std::int64_t warmup = 0, steps = 1;   // steps: length of the whole schedule, usually of the run
-  double wsd_share = 0.2;               // fraction of the steps, at the end, in which wsd decays
+class Options;
 
-  double at(std::int64_t step) const;  // steps count from 0
+enum class RateDecay : std::uint8_t { constant, linear, cosine, wsd, warmup_lr, warmup_decay_lr, warmup_cosine_lr };
+constexpr auto names_of(RateDecay) {
+  return Names{"decay of the rate", "constant", "linear", "cosine", "wsd", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
+}
+enum class WarmupStyle : std::uint8_t { linear, log };
+constexpr auto names_of(WarmupStyle) { return Names{"style of warm-up", "linear", "log"}; }
+
+struct LearningRate {
+  RateDecay decay = RateDecay::cosine;
+  double peak = 1e-3;
+  Relative minimum = 1e-4, first = 0;  // to the peak
+  WarmupStyle warmup_style = WarmupStyle::linear;
+  std::int64_t warmup = 0;
+  std::optional<std::int64_t> steps = {};  // length of the whole schedule; empty: that of the run
+  double wsd_share = 0.2;                  // fraction of the steps, at the end, in which wsd decays
+  double warmup_share = 0;                 // warm-up as a fraction of the steps; 0: `warmup` steps
+
+  void declare(Options& options);
+  LearningRate over(std::int64_t steps_of_run) const;  // settles what is relative or left open
+  double at(std::int64_t step) const;                  // steps count from 0
 };
 
-bool is_deepspeed_scheduler(const std::string& name);
+bool is_deepspeed_scheduler(RateDecay decay);
 double deepspeed_rate(const LearningRate& rate, std::int64_t step);
 
 }  // namespace chorale

@@ -10,12 +10,15 @@
 
 namespace chorale {
 
+class Options;
+
 struct LossScaler {
   bool dynamic = false;
   double scale = 1;
   std::int64_t growth_interval = 1000, hysteresis = 2;
   std::int64_t good_steps = 0, patience = 2;
 
+  void declare(Options& options);
   // Takes whether the step's gradients overflowed; returns whether to skip the step.
   bool overflowed(bool overflow) {
     if (!dynamic || (overflow && scale <= 1)) return false;  // at 1 the scale is not the cause

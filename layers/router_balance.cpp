@@ -13,7 +13,7 @@ RouterBalance::RouterBalance(const ModelShape& shape, Allocator& memory) : rate_
     return all;
   };
   if (e.count > 0 && e.bias) bias_ = table("expert_bias", DType::f32);
-  if (e.count > 0 && e.balance > 0 && e.balancing == "global_aux_loss") previous_ = table("choices/experts", DType::i64);
+  if (e.count > 0 && e.balance > 0 && e.balancing == BalanceOver::step) previous_ = table("choices/experts", DType::i64);
 }
 
 void RouterBalance::step(const ChoiceCounts& counts) {

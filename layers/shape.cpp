@@ -9,10 +9,17 @@
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
-#include "src/math/forced_routing.hpp"
 #include "src/math/routing.hpp"
 
 namespace chorale {
+
+ModelShape ModelShape::completed() const {
+  ModelShape shape = *this;
+  if (ffn == 0) shape.ffn = 4 * width;
+  if (groups == 0) shape.groups = heads;
+  if (experts.count > 0 && experts.ffn == 0) shape.experts.ffn = shape.ffn;
+  return shape;
+}
 
 std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const {
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
@@ -56,9 +63,9 @@ RoutingRule rule_of(const ModelShape& shape) {
   const Experts& e = shape.experts;
   return {.experts = e.count,
           .chosen = e.chosen,
-          .score = e.score == "sigmoid" ? RouterScore::sigmoid
-                   : e.before_choice    ? RouterScore::softmax
-                                        : RouterScore::softmax_of_chosen,
+          .score = e.score == ScoreFunction::sigmoid ? RouterScore::sigmoid
+                   : e.before_choice                 ? RouterScore::softmax
+                                                     : RouterScore::softmax_of_chosen,
           .scale = e.scale,
           .groups = e.groups,
           .groups_chosen = e.chosen_groups,
@@ -84,25 +91,15 @@ void check_experts(const ModelShape& shape) {
   if (e.every > shape.layers)
     usage_error("no block has experts", fmt::format("expert-interval {} is more than num-layers {}", e.every, shape.layers),
                 "use --expert-interval 1, or --num-experts 0");
-  if (e.score != "softmax" && e.score != "sigmoid")
-    usage_error("unknown score function",
-                fmt::format("moe-router-score-function {} is neither softmax nor sigmoid", e.score),
-                "use softmax or sigmoid");
-  if (e.before_choice && e.score != "softmax")
-    usage_error("only softmax can come before the choice", fmt::format("moe-router-score-function is {}", e.score),
+  if (e.before_choice && e.score != ScoreFunction::softmax)
+    usage_error("only softmax can come before the choice", fmt::format("moe-router-score-function is {}", name_of(e.score)),
                 "leave out --moe-router-pre-softmax");
-  if (std::ranges::count(routing_names(), e.routing) == 0)
-    usage_error("unknown routing", fmt::format("routing is {}", e.routing), fmt::format("use {}", either(routing_names())));
-  if (e.bias && e.score != "sigmoid")
-    usage_error("biases of experts need sigmoid scores", fmt::format("moe-router-score-function is {}", e.score),
+  if (e.bias && e.score != ScoreFunction::sigmoid)
+    usage_error("biases of experts need sigmoid scores", fmt::format("moe-router-score-function is {}", name_of(e.score)),
                 "use --moe-router-score-function sigmoid, or leave out --moe-router-enable-expert-bias");
   if (!(e.bias_rate >= 0) || !std::isfinite(e.bias_rate))
     usage_error("biases of experts cannot move by a negative amount", fmt::format("the rate is {}", e.bias_rate),
                 "change --moe-router-bias-update-rate");
-  if (e.balancing != "seq_aux_loss" && e.balancing != "global_aux_loss")
-    usage_error("unknown kind of balance loss",
-                fmt::format("moe-router-load-balancing-type {} is neither seq_aux_loss nor global_aux_loss", e.balancing),
-                "use seq_aux_loss or global_aux_loss");
   rule_of(shape).check();
 }
 
@@ -112,8 +109,6 @@ void ModelShape::check() const {
   const auto refuse = [](std::string what, std::string numbers, std::string fix) {
     usage_error(std::move(what), std::move(numbers), std::move(fix));
   };
-  if (family != "gpt2" && family != "llama")
-    refuse("unknown model family", fmt::format("family {} is neither gpt2 nor llama", family), "use gpt2 or llama");
   for (const auto& [name, value] : {std::pair{"num-layers", layers},
                                     {"num-attention-heads", heads},
                                     {"num-query-groups", groups},
@@ -138,7 +133,8 @@ void ModelShape::check() const {
     refuse("rotary positions need an even head width", fmt::format("the head width is {}", head_width()),
            "choose hidden-size and heads so that hidden-size / heads is even, or an even --kv-channels");
   if (qk_norm && !llama())
-    refuse("only the Llama family can normalize queries and keys", fmt::format("qk-layernorm is true, family is {}", family),
+    refuse("only the Llama family can normalize queries and keys",
+           fmt::format("qk-layernorm is true, family is {}", name_of(family)),
            "use --family llama, or leave out --qk-layernorm");
   if (!(dropout >= 0 && dropout < 1))
     refuse("dropout must be at least 0 and less than 1", fmt::format("dropout is {}", dropout), "use a value such as 0.1");
@@ -148,11 +144,11 @@ void ModelShape::check() const {
 const std::vector<ModelPreset>& model_presets() {
   static const auto gpt2 = [](std::int64_t layers, std::int64_t heads, std::int64_t width, std::int64_t sequence,
                               std::int64_t vocabulary) {
-    return ModelShape{"gpt2", layers, heads, heads, width, 4 * width, sequence, vocabulary};
+    return ModelShape{ModelFamily::gpt2, layers, heads, heads, width, 4 * width, sequence, vocabulary};
   };
   static const auto llama = [](std::int64_t layers, std::int64_t heads, std::int64_t groups, std::int64_t width,
                                std::int64_t ffn, std::int64_t sequence, std::int64_t vocabulary) {
-    ModelShape s{"llama", layers, heads, groups, width, ffn, sequence, vocabulary};
+    ModelShape s{ModelFamily::llama, layers, heads, groups, width, ffn, sequence, vocabulary};
     s.tied = false;
     return s;
   };

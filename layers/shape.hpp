@@ -21,21 +21,34 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "src/base/named.hpp"
+#include "src/math/forced_routing.hpp"
+
 namespace chorale {
+
+class Options;
+
+enum class ModelFamily : std::uint8_t { gpt2, llama };
+constexpr auto names_of(ModelFamily) { return Names{"model family", "gpt2", "llama"}; }
+enum class ScoreFunction : std::uint8_t { softmax, sigmoid };
+constexpr auto names_of(ScoreFunction) { return Names{"score function", "softmax", "sigmoid"}; }
+// Where the balance loss takes the experts' shares of choices from: the sequence, or the whole previous step.
+enum class BalanceOver : std::uint8_t { sequence, step };
+constexpr auto names_of(BalanceOver) { return Names{"kind of balance loss", "seq_aux_loss", "global_aux_loss"}; }
 
 // A mixture of experts (Shazeer et al. 2017): a router sends every token to `chosen` of `count` small MLPs. The definition
 // mentions no layout (docs/architecture/model.md). Scores, limits on groups and capacity: src/math/routing.hpp.
 struct Experts {
-  std::int64_t count = 0;          // E; 0: every MLP is dense, and the other fields mean nothing
-  std::int64_t chosen = 2;         // k: experts per token
-  std::int64_t ffn = 0;            // width of one expert
-  std::int64_t shared_ffn = 0;     // width of an expert that takes every token; 0: none
-  std::int64_t every = 1;          // block i has experts if (i + 1) % every == 0; the others have a dense MLP
-  std::string score = "softmax";   // or "sigmoid"
+  std::int64_t count = 0;       // E; 0: every MLP is dense, and the other fields mean nothing
+  std::int64_t chosen = 2;      // k: experts per token
+  std::int64_t ffn = 0;         // width of one expert
+  std::int64_t shared_ffn = 0;  // width of an expert that takes every token; 0: none
+  std::int64_t every = 1;       // block i has experts if (i + 1) % every == 0; the others have a dense MLP
+  ScoreFunction score = ScoreFunction::softmax;
   bool before_choice = false;      // softmax over all experts, not renormalised; otherwise over the chosen ones
   double scale = 1;                // multiplies the weights of the chosen experts
   std::int64_t groups = 1;         // experts are divided into groups of neighbors …
@@ -45,17 +58,16 @@ struct Experts {
   double z = 0;                    // coefficient of the router's z-loss
   bool bias = false;               // a bias per expert, added to its score for the choice; moves after every step
   double bias_rate = 1e-3;         // by how much a step moves it
-  // Where the balance loss takes the experts' shares of choices from: "seq_aux_loss", the sequence; "global_aux_loss", the
-  // whole previous step.
-  std::string balancing = "seq_aux_loss";
-  std::string routing = "learned";  // or a forced routing (src/math/forced_routing.hpp)
+  BalanceOver balancing = BalanceOver::sequence;
+  std::optional<ForcedRouting> routing = {};  // empty: the router chooses
 
-  bool forced() const { return count > 0 && routing != "learned"; }
+  bool forced() const { return count > 0 && routing.has_value(); }
   bool operator==(const Experts&) const = default;
+  void declare(Options& options);
 };
 
 struct ModelShape {
-  std::string family = "gpt2";                     // or "llama"
+  ModelFamily family = ModelFamily::gpt2;
   std::int64_t layers = 6, heads = 6, groups = 6;  // groups: sets of heads that share one key and one value
   std::int64_t width = 384, ffn = 1536, sequence = 256, vocabulary = 4096;
   double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
@@ -68,7 +80,7 @@ struct ModelShape {
   bool equal_parts = false;
 
   bool operator==(const ModelShape&) const = default;
-  bool llama() const { return family == "llama"; }
+  bool llama() const { return family == ModelFamily::llama; }
   std::int64_t queries() const { return heads / groups; }
   std::int64_t head_width() const { return head > 0 ? head : width / heads; }
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
@@ -92,6 +104,9 @@ struct ModelShape {
   double flops_per_token() const;
   double flops_per_token(std::int64_t block) const;  // of one block
   void check() const;                                // throws a usage error for an invalid shape
+  void declare(Options& options);                    // its options (shape_options.cpp), except presets
+  // Options leave widths and groups 0 that follow from other sizes: these are set here.
+  ModelShape completed() const;
 
  private:
   std::int64_t block_parameters(std::int64_t block, bool active) const;

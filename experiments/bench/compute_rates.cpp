@@ -39,7 +39,7 @@ std::vector<TrainingOptions> models(DType dtype) {
     o.shape = {.layers = s.layers, .heads = s.heads, .groups = s.heads, .width = s.width, .ffn = 4 * s.width};
     o.shape.sequence = s.sequence;
     o.compute = dtype;
-    o.global_batch = o.micro_batch = s.batch;
+    o.batch = {.global = s.batch, .micro = s.batch};
   }
   return all;
 }

@@ -39,10 +39,10 @@ class Export final : public Command {
     const ImportedModel model = StoredWeights(load_, memory, log).whole();
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, model.shape.vocabulary);
     const std::string tokenizer = tokenizer_.empty() ? tokenizer_beside(load_) : tokenizer_;
-    export_folder(out_, model.shape, model.tensors, dtype_named(dtype_));
+    export_folder(out_, model.shape, model.tensors, dtype_);
     if (!tokenizer.empty()) keep_tokenizer(tokenizer, out_, model.shape.sequence);
     log.result("{}: a {} model of {:.2f} million parameters in {}", out_, model_type_of(model.shape),
-               static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
+               static_cast<double>(model.shape.parameters()) / 1e6, name_of(dtype_));
     if (tokenizer.empty())
       log.result("without a tokenizer: the run kept none, and --tokenizer is not given");
     else
@@ -51,7 +51,8 @@ class Export final : public Command {
   }
 
  private:
-  std::string load_, out_, tokenizer_, dtype_ = "f32";
+  std::string load_, out_, tokenizer_;
+  DType dtype_ = DType::f32;
 };
 
 }  // namespace

@@ -41,9 +41,9 @@ class Generate final : public Command {
     o.add("top-p", sampling_.top_p, "sample from the fewest tokens that together reach this probability").range(0, 1);
     o.add("seed", seed_, "seed of the sampling").range(0, 9e18);
     o.add("dtype", dtype_, "type to compute in").one_of({"f32", "bf16", "f16", "f64"});
-    o.add("numerics", numerics_, "fast or exact").one_of({"fast", "exact"});
+    o.add("numerics", numerics_, "fast or exact");
     o.add("threads", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
-    layout_flags_.declare_layout(o);
+    layout_flags_.declare(o);
     memory_.declare(o);
     device_.declare(o);
   }
@@ -83,8 +83,7 @@ class Generate final : public Command {
     Ledger ledger;
     Allocator memory(host, ledger);
     std::optional<StoredWeights> stored(std::in_place, load_, memory, log, peers_of(mesh));
-    Generator generator({stored->shape(), dtype_named(dtype_), numerics_, threads, device_.plugin()}, std::move(mesh),
-                        team.memory());
+    Generator generator({stored->shape(), dtype_, numerics_, threads, device_.plugin()}, std::move(mesh), team.memory());
     stored->read(generator.weights(), {threads});
     stored.reset();
     MachineWatch(session).warn(log);
@@ -103,7 +102,7 @@ class Generate final : public Command {
     if (!device_.asked()) memory_.settle(runtime);
     const ModelShape shape = shape_stored_in(load_);
     if (memory_.bytes() == 0) return;
-    const GenerationOptions options{shape, dtype_named(dtype_), numerics_};
+    const GenerationOptions options{shape, dtype_, numerics_};
     const auto bytes = [&](const Layout& on) { return planned_bytes(options, on, static_cast<std::int64_t>(ids_.size())); };
     if (bytes(layout) <= memory_.bytes()) return;
     const LayoutLimits any_batch{shape, runtime.size(), layout.ranks() << 20, 1};
@@ -201,7 +200,9 @@ class Generate final : public Command {
   train::LayoutFlags layout_flags_;
   train::MemoryLimit memory_;
   train::ComputeDevice device_;
-  std::string load_, prompt_, tokenizer_name_, unread_, dtype_ = "f32", numerics_ = "fast";
+  std::string load_, prompt_, tokenizer_name_, unread_;
+  DType dtype_ = DType::f32;
+  NumericsKind numerics_ = NumericsKind::fast;
   std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;
   Sampling sampling_{.temperature = 0.8, .top_p = 0.95};
   std::optional<Tokenizer> tokenizer_;

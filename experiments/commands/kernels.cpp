@@ -70,13 +70,13 @@ class KernelsCommand final : public Command {
   }
 
   void check(const Launch&) override {
-    chorale::check(flags_.training(1, {}), {});
+    chorale::check(flags_.on({}), {});
     require_writable(run_dir_);
   }
 
   int run(Session& session) override {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
-    const TrainingOptions options = flags_.training(threads_of_a_rank(*session.runtime, ranks), {});
+    const TrainingOptions options = flags_.on({}, {.threads = threads_of_a_rank(*session.runtime, ranks)});
     const train::ComputeDevice host;
     peak_.find(session, ranks, options, host);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -97,7 +97,7 @@ class KernelsCommand final : public Command {
   // All ranks train at the same time, each alone.
   FastestStep measure(TrainingOptions options, const Session& session) const {
     KernelTable timer(session.clock);
-    options.timer = &timer;
+    options.kernels.timer = &timer;
     HostMemory host;
     Pool memory(host);  // as in a run: tensors use the same pages again
     Training training(options, memory, session.clock);
@@ -116,7 +116,7 @@ class KernelsCommand final : public Command {
     }
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     const double peak = peak_.flops() / session.runtime->size();
-    return {fastest, rows_of(kernels, fastest, peak, options.threads, session.clock)};
+    return {fastest, rows_of(kernels, fastest, peak, options.kernels.threads, session.clock)};
   }
 
   static std::vector<Row> rows_of(const std::map<KernelTable::Key, KernelTable::Row>& kernels, double step, double peak,
@@ -140,8 +140,8 @@ class KernelsCommand final : public Command {
         "# the fastest of {} steps of {} samples took {} on {} thread{}; peak of products: {}\n"
         "# reference: the flops at this peak, or a copy of as many bytes, whichever takes\n"
         "#   longer; no bound: updates in place and nearer caches can be faster\n{}",
-        steps_, options.global_batch, human_seconds(step.seconds), options.threads, options.threads > 1 ? "s" : "", peak,
-        bench::disturbed(disturbance));
+        steps_, options.batch.global, human_seconds(step.seconds), options.kernels.threads,
+        options.kernels.threads > 1 ? "s" : "", peak, bench::disturbed(disturbance));
     if (format_ == "text") fmt::print("{}", notes_within(notes, screen_columns()));
     TextTable table({"kernel", "shape", "calls", "ms", "share", "reference ms", "reference/time"});
     for (const Row& row : step.rows) {

@@ -31,7 +31,6 @@
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "experiments/train/megatron_flags.hpp"
-#include "experiments/train/offload_flags.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/forecast/prefetch.hpp"
 #include "src/base/error.hpp"
@@ -53,12 +52,13 @@ class PlanCommand final : public Command {
     flags_.declare(o);
     layout_flags_.take_all();
     layout_flags_.declare(o);
-    offload_.declare(o);
+    flags_.declare_parallel(o, layout_flags_);
+    flags_.declare_offload(o);
     o.section("the plan");
     o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, or one replica if it has no dp")
         .range(0, 1e7);
     hosts_.declare(o, "the ranks of each host, such as 2,2: plans for these hosts, and shows the bytes that cross them");
-    o.add_bytes("memory-limit", memory_limit_,
+    o.add_bytes("memory-limit", "auto", memory_limit_,
                 "memory per rank, such as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
     o.add("longest-sequence", longest_sequence_,
@@ -122,7 +122,6 @@ class PlanCommand final : public Command {
     Documents::named(flags_.document_mask().documents);
     if (!machine_.empty()) system_ = machine_named(machine_).system;
     assume_type();
-    offload_.compute_on_device(system_.has_value());
     if (system_ && hosts_.given()) refuse_hosts(machine_, *system_);
     if (!timeline_.empty() &&
         (!system_ || !(timeline_.ends_with(".svg") || timeline_.ends_with(".json") || timeline_.ends_with(".txt"))))
@@ -195,7 +194,7 @@ class PlanCommand final : public Command {
                          request_.layout,
                          [&](const Layout& layout) {
                            TrainingOptions options = unplaced_options_on(layout);
-                           options.micro_batch = micro;
+                           options.batch.micro = micro;
                            return options;
                          },
                          format_));
@@ -203,11 +202,7 @@ class PlanCommand final : public Command {
   }
 
   TrainingOptions options_on(const Layout& layout) const {
-    TrainingOptions options = flags_.training(1, layout);
-    layout_flags_.complete(options);
-    offload_.complete(options);
-    options.memory_limit = memory_limit_.value_or(0);
-    return options;
+    return flags_.on(layout, {.memory_limit = memory_limit_.value_or(0), .on_accelerator = system_.has_value()});
   }
 
   // Without --memory-limit, a rank may hold what the machine's accelerator has.
@@ -215,7 +210,7 @@ class PlanCommand final : public Command {
     const bool by_machine = system_ && !memory_limit_;
     const auto options_of = [&](const Layout& layout) {
       TrainingOptions options = unplaced_options_on(layout);
-      if (by_machine) options.memory_limit = static_cast<std::int64_t>(system_->accelerator.memory);
+      if (by_machine) options.memory.limit = static_cast<std::int64_t>(system_->accelerator.memory);
       return options;
     };
     return shortage_of(request_.layout, options_of, by_machine ? system_->accelerator.name + " has" : "the limit is");
@@ -232,7 +227,7 @@ class PlanCommand final : public Command {
     request_ = {options_on(Layout{}), Layout{}, layout_flags_.backends(), layout_flags_.algorithms()};
     assume();
     require_predictable({.plan = request_, .system = *system_});
-    LayoutLimits limits = flags_.limits(ranks_, layout_flags_.context());
+    LayoutLimits limits = flags_.limits(ranks_);
     limits.one_host = on_one_host();
     if (explain_.size() > 2)
       usage_error("--explain puts two layouts beside each other",
@@ -268,7 +263,7 @@ class PlanCommand final : public Command {
       usage_error("--layout all needs a number of ranks", "layout is all, ranks is 0",
                   "add --ranks: --ranks 8 --layout all");
     request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
-    LayoutLimits limits = flags_.limits(ranks_, layout_flags_.context());
+    LayoutLimits limits = flags_.limits(ranks_);
     limits.one_host = on_one_host();
     layouts_ = plan::legal_layouts(
         limits, [this](const Layout& layout) { return options_on(layout); },
@@ -328,7 +323,7 @@ class PlanCommand final : public Command {
               "{} ranks: {} legal layouts{}; {:.2f} million parameters{} in {}, {} sequences of {} tokens per step{}\n\n",
               ranks_, layouts_.size(), unsuited ? fmt::format(", {} of which do not suit the hosts", unsuited) : "",
               static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape), name_of(o.compute),
-              o.global_batch, o.shape.sequence,
+              o.batch.global, o.shape.sequence,
               memory_limit_ ? "; a rank may hold " + plan::words_for_bytes(static_cast<double>(*memory_limit_)) : "")));
     fmt::print("{}", plan::table_of(choices, format_, rows(24), join(assumed_, "; "), error_of_predictions()));
     return fits_or_not(std::ranges::any_of(choices.rows, &plan::Candidate::fits));
@@ -339,7 +334,7 @@ class PlanCommand final : public Command {
     if (options_->origin("dtype") != "default") return;
     const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };
     const bool in_bf16 = system_ && std::ranges::any_of(system_->accelerator.products, has_bf16);
-    if (in_bf16) flags_.take_type("bf16");
+    if (in_bf16) flags_.take_type(DType::bf16);
     assumed_.push_back(in_bf16 ? "bf16 (--dtype)" : "f32 (--dtype)");
   }
 
@@ -352,9 +347,9 @@ class PlanCommand final : public Command {
 
   // Replaces "auto" for --prefetch-units. On accelerators a run takes one unit, because nothing there predicts its time.
   void settle_prefetch(PlanRequest& request) {
-    if (!layout_flags_.leaves_prefetch_open() || system_) return;
+    if (request.options.replicas.prefetch_units || system_) return;
     const PrefetchChoice choice = fewest_units_ahead(request);
-    request.options.prefetch_units = choice.units;
+    request.options.replicas.prefetch_units = choice.units;
     why_prefetch_ = choice.in_words();
   }
 
@@ -369,7 +364,6 @@ class PlanCommand final : public Command {
   const Options* options_ = nullptr;  // which knows what was given
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
-  train::OffloadFlags offload_;
   HostsOption hosts_;
   std::optional<plan::Hosts> places_;  // if --hosts is given
   std::int64_t ranks_ = 0, rows_ = 24;

@@ -77,8 +77,8 @@ class Prove final : public Command {
     Documents::named(flags_.document_mask().documents);
     device_.check();
     signals_.emplace();
-    const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
-                     flags_.training(1, {}), flags_.document_mask()};
+    const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_), flags_.on({}),
+                     flags_.document_mask()};
     chorale::check(plain.options, plain.layout);
     for (const auto& list : {vary_, combine_}) check_kinds(list, plain.options.shape);
     if (layouts_ == std::vector<std::string>{"all"}) return;
@@ -92,9 +92,8 @@ class Prove final : public Command {
     signals_->tell(flight_);
     const mpi::Runtime& runtime = *session.runtime;
     device_.open(runtime);
-    TrainingOptions options = flags_.training(1, {});
-    require_room_for_one(options, runtime);
-    device_.complete(options);
+    require_room_for_one(runtime);
+    const TrainingOptions options = flags_.on({}, {.memory_limit = memory_.bytes(), .device = &device_});
     const Case plain{plain_layout(),
                      train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
                      train::algorithms_by_axis(algorithm_), options, flags_.document_mask()};
@@ -130,12 +129,11 @@ class Prove final : public Command {
  private:
   Layout plain_layout() const { return {.order = train::order_of(order_)}; }
 
-  // Sets the memory limit. Throws NoRoom if the whole model does not fit on one rank, where the reference run trains it.
-  void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
+  // Settles the memory limit. Throws NoRoom if the whole model does not fit on one rank, where the reference run trains it.
+  void require_room_for_one(const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
-    memory_.complete(options);
-    if (const auto shortage = shortage_of(
-            Layout(), [&](const Layout&) { return options; }, memory_.about()))
+    const auto options_on = [&](const Layout& layout) { return flags_.on(layout, {.memory_limit = memory_.bytes()}); };
+    if (const auto shortage = shortage_of(Layout(), options_on, memory_.about()))
       throw NoRoom(Exit::usage, shortage->what, shortage->numbers,
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
@@ -185,7 +183,8 @@ class Prove final : public Command {
     for (const Case& row : cases) {
       if (reference_of(row, references)) continue;
       TrainingOptions options = plain.options;
-      options.shape = row.options.shape, options.packed = row.options.packed, options.clip = row.options.clip;
+      options.shape = row.options.shape, options.batch.packed = row.options.batch.packed,
+      options.optimizer.clip = row.options.optimizer.clip;
       if (row.options.update == UpdateTime::delayed) options.update = UpdateTime::delayed;
       references.emplace_back(Subject(row),
                               train(options, Mesh(), device_.memory() ? *device_.memory() : host, reader_of(row), clock));

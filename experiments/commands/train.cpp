@@ -22,16 +22,15 @@
 #include "experiments/train/flags.hpp"
 #include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
+#include "experiments/train/layout_flags.hpp"
 #include "experiments/train/loop.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
-#include "experiments/train/offload_flags.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/simulated.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
-#include "parallel/context/context.hpp"
 #include "parallel/forecast/prefetch.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/checkpoint.hpp"
@@ -61,9 +60,10 @@ class Train final : public Command {
     flags_.declare(o);
     layout_flags_.take_simulated();
     layout_flags_.declare(o);
+    flags_.declare_parallel(o, layout_flags_);
     memory_.declare(o);
     device_.declare(o);
-    offload_.declare(o);
+    flags_.declare_offload(o);
     o.section("data and records");
     o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
     o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
@@ -92,10 +92,10 @@ class Train final : public Command {
       if (launch.size > 1 || device_.asked() || data_ != "synthetic" || trace_steps_ ||
           !(tokenizer_ + load_ + load_hf_).empty())
         train::refuse_simulated(machine, launch.size);
-      offload_.compute_on_device(machine_named(machine).system.has_value());
+      on_accelerator_ = machine_named(machine).system.has_value();
       return void(simulated_.emplace(flags_, layout_flags_, [&](const Layout& layout) { return options_on(layout); }));
     }
-    offload_.compute_on_device(device_.asked());
+    on_accelerator_ = device_.asked();
     if (!load_hf_.empty()) flags_.shape_options().require_own_shape(shape_of_folder(load_hf_), load_hf_);
     if (!load_.empty()) flags_.shape_options().require_shape(shape_of_checkpoint(load_), load_);
     // Errors in the options end the program here, before MPI starts.
@@ -109,7 +109,7 @@ class Train final : public Command {
     warn(launch, loop_.saving.check(run_dir_, options, flags_.steps()));
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
     const std::int64_t ranks_here = one_host_ ? layout.ranks() : std::max(1, launch.on_host);
-    warn(launch, offload_.check(options, layout, ranks_here));
+    warn(launch, train::check_offload(options, layout, ranks_here, on_accelerator_));
     signals_.emplace();
   }
 
@@ -140,10 +140,9 @@ class Train final : public Command {
     layout_flags_.require_launched(world, "train");
     const train::ParallelChoice asked = layout_flags_.choice(flags_.limits(world));
     if (!device_.asked()) memory_.settle(*session.runtime);
-    TrainingOptions options = flags_.training(threads, asked.layout);
-    layout_flags_.complete(options);
-    memory_.complete(options);
-    offload_.complete(options);
+    train::Here here = this->here();
+    here.threads = threads, here.hosts_known = true;
+    TrainingOptions options = flags_.on(asked.layout, here);
     require_place(asked.layout, world);
     const train::Dataset data(data_, options.shape, options.seed, flags_.document_mask());
     const auto [choice, why_order] = train::placed(asked, options, topology_of(*session.runtime));
@@ -153,7 +152,7 @@ class Train final : public Command {
         !memory_.lifted())  // backends and kernels need memory too; if that fails, the allocation itself reports it
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "its share of the GPU's free memory is");
-    device_.complete(options);
+    options = flags_.on(choice.layout, here);  // again: the device is open now
     Mesh mesh = team.mesh();
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
@@ -217,7 +216,7 @@ class Train final : public Command {
       HostMemory host;
       Ledger ledger;
       Allocator memory(host, ledger);
-      StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {training.options().threads});
+      StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {training.options().kernels.threads});
       training.publish();
     }
     if (load_.empty()) return "";
@@ -233,9 +232,9 @@ class Train final : public Command {
 
   // Replaces "auto" for --prefetch-units by the choice of rank 0. Returns a line for the user on rank 0, or "".
   std::string settle_prefetch(TrainingOptions& options, const train::Team& team, Axis& world) const {
-    if (!layout_flags_.leaves_prefetch_open()) return "";
+    if (options.replicas.prefetch_units) return "";
     const PrefetchChoice choice = world.rank() == 0 ? fewest_units_ahead(team.plans(options)) : PrefetchChoice{};
-    options.prefetch_units = exchange(world, choice.units)[0];
+    options.replicas.prefetch_units = exchange(world, choice.units)[0];
     return choice.in_words();
   }
 
@@ -247,20 +246,17 @@ class Train final : public Command {
                 fmt::format("train longer with --train-iters {}, or resume from an earlier checkpoint", 2 * step));
   }
 
-  TrainingOptions options_on(const Layout& layout) const {
-    TrainingOptions options = flags_.training(1, layout);
-    layout_flags_.complete(options);
-    memory_.complete(options);
-    device_.complete(options);
-    offload_.complete(options);
-    if (!one_host_) options.context = before_hosts_are_known(options.context, options.shape, layout);
-    return options;
+  train::Here here() const {
+    return {
+        .memory_limit = memory_.bytes(), .device = &device_, .on_accelerator = on_accelerator_, .hosts_known = one_host_};
   }
+
+  TrainingOptions options_on(const Layout& layout) const { return flags_.on(layout, here()); }
 
   OptionsOf options_within(std::int64_t bytes) const {
     return [this, bytes](const Layout& layout) {
       TrainingOptions options = options_on(layout);
-      options.memory_limit = options.memory_limit > 0 ? std::min(options.memory_limit, bytes) : bytes;
+      options.memory.limit = options.memory.limit > 0 ? std::min(options.memory.limit, bytes) : bytes;
       return options;
     };
   }
@@ -279,8 +275,7 @@ class Train final : public Command {
   train::ProductPeak peak_;
   std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
-  train::OffloadFlags offload_;
-  bool one_host_ = true;  // false: some ranks may be on other hosts
+  bool on_accelerator_ = false, one_host_ = true;  // one_host_ is false if some ranks may be on other hosts
   train::LoopOptions loop_;
   std::optional<train::SimulatedRun> simulated_;
   std::optional<Signals> signals_;

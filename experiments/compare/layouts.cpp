@@ -32,6 +32,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   flags.declare(options);
   layout_flags.take_all();
   layout_flags.declare(options);
+  flags.declare_parallel(options, layout_flags);
   options.add("load", load, "");  // the shape may come from a stored model
   options.add("load-hf", load_hf, "");
   std::erase_if(given, [&](const Setting& setting) { return !options.find(setting.key); });
@@ -39,13 +40,9 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   const auto train = find_command("train").make();
   apply(options, given, train->presets(), train->foreign());
 
-  const OptionsOf options_of = [&](const Layout& layout) {
-    TrainingOptions made = flags.training(1, layout);
-    layout_flags.complete(made);
-    return made;
-  };
+  const OptionsOf options_of = [&](const Layout& layout) { return flags.on(layout); };
   std::vector<plan::Candidate> candidates;
-  for (const Layout& layout : plan::legal_layouts(flags.limits(world, layout_flags.context()), options_of,
+  for (const Layout& layout : plan::legal_layouts(flags.limits(world), options_of,
                                                   [&](const Layout& layout) { return layout_flags.allows(layout); }))
     candidates.push_back(plan::weigh({.options = options_of(layout), .layout = layout}));
   std::vector<std::string> words;

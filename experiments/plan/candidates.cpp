@@ -60,13 +60,13 @@ StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
 // extrapolated linearly from two steps with fewer. A GPT-3 step of 1536 sequences takes a second to plan, the two shorter
 // steps 10 ms.
 StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
-  const std::int64_t sequences = request.options.micro_batch * request.layout.replicas(), stages = request.layout.stages();
-  const std::int64_t micro_batches = request.options.global_batch / sequences;
+  const std::int64_t sequences = request.options.batch.micro * request.layout.replicas(), stages = request.layout.stages();
+  const std::int64_t micro_batches = request.options.batch.global / sequences;
   if (micro_batches <= 3 * stages) return costs_of(request, stage);
   PlanRequest brief = request;
-  brief.options.global_batch = 2 * stages * sequences;
+  brief.options.batch.global = 2 * stages * sequences;
   const StageCosts two = costs_of(brief, stage);
-  brief.options.global_batch = 3 * stages * sequences;
+  brief.options.batch.global = 3 * stages * sequences;
   const StageCosts three = costs_of(brief, stage);
   const auto grown = [&](std::int64_t a, std::int64_t b) { return b + (b - a) / stages * (micro_batches - 3 * stages); };
   return {grown(two.memory, three.memory), three.states, three.sent < 0 ? -1 : grown(two.sent, three.sent)};

@@ -9,7 +9,7 @@ namespace {
 double real(std::int64_t n) { return static_cast<double>(n); }
 
 std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) {
-  return request.step.plan.options.global_batch / (found.layout.replicas() * found.micro_batch);
+  return request.step.plan.options.batch.global / (found.layout.replicas() * found.micro_batch);
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     StepRequest small = request_.step;
     TrainingOptions& o = small.plan.options;
     const std::int64_t replicas = l.expert_ranks() / std::gcd(l.expert_ranks(), l.context_ranks());
-    o.shape.layers = blocks, o.micro_batch = found.micro_batch, o.global_batch = replicas * found.micro_batch;
-    o.remake = found.remake, o.memory_limit = 0;
+    o.shape.layers = blocks, o.batch.micro = found.micro_batch, o.batch.global = replicas * found.micro_batch;
+    o.remake = found.remake, o.memory.limit = 0;
     o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted apart
     small.plan.layout = Layout{};
     small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
@@ -65,8 +65,8 @@ double Estimates::experts_of_block(const Layout& layout) const {
 double Estimates::bytes_of_states(const Found& found, double parameters, double shards) const {
   const TrainingOptions& o = request_.step.plan.options;
   const double each = real(size_of(o.compute)), value = o.offload.parameters ? 0 : each;
-  const double sums = o.offload.gradients ? 0 : real(size_of(o.gradient_sums.value_or(DType::f32)));
-  const double optimizer = o.offload.optimizer ? 0 : each < 4 && o.masters ? 12 : 8, n = shards;
+  const double sums = o.offload.gradients ? 0 : real(size_of(o.replicas.gradient_sums.value_or(DType::f32)));
+  const double optimizer = o.offload.optimizer ? 0 : each < 4 && o.optimizer.masters ? 12 : 8, n = shards;
   const int z = found.layout.zero;
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
@@ -78,7 +78,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double copies = real(l.copies()), n = l.zero > 0 ? real(l.zero_ranks()) : copies;
   if (copies == 1) return 0;
   const TrainingOptions& o = request_.step.plan.options;
-  const double value = real(size_of(o.compute)), sums = real(size_of(o.gradient_sums.value_or(DType::f32)));
+  const double value = real(size_of(o.compute)), sums = real(size_of(o.replicas.gradient_sums.value_or(DType::f32)));
   const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on a host
   const bool crosses = n > real(inside) && l.ranks() / l.stages() > s.host.accelerators;
   const double among_hosts = std::min(
@@ -88,7 +88,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
   // No bucket has a part of a matrix, and a block has about four matrices.
-  const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.bucket_bytes), 4 * units);
+  const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
   const double backward = pass / 2;  // what hides sums that begin during the last backward pass
   // Groups of hybrid shards sum what each rank keeps.
   const double groups = copies / n;

@@ -14,8 +14,8 @@ constexpr std::int64_t most_tokens = 10'000'000;
 TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int64_t sequence, Remake remake) {
   o.shape.sequence = sequence;
   o.remake = remake;
-  const std::int64_t unit = layout.replicas() * o.micro_batch;
-  o.global_batch = (o.global_batch + unit - 1) / unit * unit;
+  const std::int64_t unit = layout.replicas() * o.batch.micro;
+  o.batch.global = (o.batch.global + unit - 1) / unit * unit;
   return o;
 }
 
@@ -27,7 +27,7 @@ std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Remake r
     const auto of = [&](const Layout& l) { return with_sequence(options_of(l), l, steps * step, remake); };
     const TrainingOptions o = of(layout);
     return steps * step <= most_tokens &&
-           fits(layout, {o.shape, layout.ranks(), o.global_batch, o.micro_batch, layout.axes, o.context}) &&
+           fits(layout, {o.shape, layout.ranks(), o.batch.global, o.batch.micro, layout.axes, o.context}) &&
            has_room(layout, of);
   };
   std::int64_t fitting = 0, beyond = 1;

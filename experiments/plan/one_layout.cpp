@@ -25,7 +25,7 @@ std::string head_of(const OneLayout& one, double bubble, const StepForecast& for
       "time {}\n"
       "{}\n",
       to_string(request.layout), request.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6,
-      train::words_for_active(o.shape), name_of(o.compute), o.global_batch, o.shape.sequence, o.micro_batch, 100 * bubble,
+      train::words_for_active(o.shape), name_of(o.compute), o.batch.global, o.shape.sequence, o.batch.micro, 100 * bubble,
       forecast     ? "predicted by the machine file: " + train::in_words(forecast.time)
       : one.system ? "predicted below"
                    : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
@@ -41,13 +41,13 @@ void add_facts(Document& out, const OneLayout& one, double bubble, const StepFor
   out.fact("ranks", one.request.layout.ranks());
   out.fact("parameters", o.shape.parameters());
   out.fact("dtype", name_of(o.compute));
-  out.fact("global_batch_size", o.global_batch);
-  out.fact("micro_batch_size", o.micro_batch);
+  out.fact("global_batch_size", o.batch.global);
+  out.fact("micro_batch_size", o.batch.micro);
   out.fact("seq_length", o.shape.sequence);
   out.fact("bubble", bubble);
   if (forecast) out.fact("step_s", forecast.time.seconds);
-  if (o.memory_limit > 0) out.fact("memory_limit_bytes", o.memory_limit);
-  if (o.memory_limit > 0 || one.system) out.fact("fits", !one.shortage);
+  if (o.memory.limit > 0) out.fact("memory_limit_bytes", o.memory.limit);
+  if (o.memory.limit > 0 || one.system) out.fact("fits", !one.shortage);
 }
 
 void add_offloaded(Document& out, const TrainingOptions& o, const StageTable& offloaded) {
@@ -57,8 +57,7 @@ void add_offloaded(Document& out, const TrainingOptions& o, const StageTable& of
   out.words(
       fmt::format("\n{}, and what moves between {} and memory in a step; exposed: nothing computes meanwhile "
                   "(--update {})\n",
-                  to_host ? "on the host" : "in the file", to_host ? "the host" : "it",
-                  update_times[static_cast<std::size_t>(o.update)]));
+                  to_host ? "on the host" : "in the file", to_host ? "the host" : "it", name_of(o.update)));
   out.table("offloaded", table);
 }
 
@@ -105,7 +104,7 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
       that_rank));
   out.table("stages", memory.table());
   add_offloaded(out, o, offloaded);
-  if (const std::string loads = words_for_expert_loads(o.shape, l, o.micro_batch); !loads.empty())
+  if (const std::string loads = words_for_expert_loads(o.shape, l, o.batch.micro); !loads.empty())
     out.words("\n" + loads + "\n");
   if (const TextTable sent = traffic.table(); sent.rows() > 0) {
     out.words(fmt::format("\nsent in a step by the same rank of each stage: {}\n", that_rank));

@@ -57,19 +57,19 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   // Selective recomputation is that of scores (Korthikanti et al.), which fused attention never keeps.
   o.remake = series.remake == Remake::full ? Remake::full : Remake::none;
   request.system.software.recomputes_attention = series.remake == Remake::selective;
-  o.micro_batch = attempt.micro_batch;
-  o.global_batch = s.of(s.find("batch") ? "batch" : "sequences");
-  if (series.reduces_in_bf16) o.gradient_sums = DType::bf16;
-  if (series.one_bucket) o.bucket_bytes = std::int64_t{1} << 40;
+  o.batch.micro = attempt.micro_batch;
+  o.batch.global = s.of(s.find("batch") ? "batch" : "sequences");
+  if (series.reduces_in_bf16) o.replicas.gradient_sums = DType::bf16;
+  if (series.one_bucket) o.replicas.bucket_bytes = std::int64_t{1} << 40;
   const std::int64_t t = s.of("t", 1), p = s.of("p", 1), c = s.of("cp", 1);
   const std::int64_t gpus = s.find("gpus").value_or(t * p * c * s.of("d", 1)), d = gpus / (t * p * c);
   if (t * p * c * d != gpus || s.of("d", d) != d)
     usage_error("the ranks of a row do not agree with its layout",
                 fmt::format("{} ranks, t {}, p {}, cp {}, d {}", gpus, t, p, c, s.of("d", d)), "correct the row");
-  if (const auto given = s.find("micro_batches"); given && *given * d * attempt.micro_batch != o.global_batch)
+  if (const auto given = s.find("micro_batches"); given && *given * d * attempt.micro_batch != o.batch.global)
     usage_error(
         "the micro-batches of a row do not agree with its batch",
-        fmt::format("{} micro-batches of {} on {} replicas, {} sequences", *given, attempt.micro_batch, d, o.global_batch),
+        fmt::format("{} micro-batches of {} on {} replicas, {} sequences", *given, attempt.micro_batch, d, o.batch.global),
         "correct the row");
   std::string word = fmt::format("dp{}.tp{}.pp{}.cp{}.z{}", d, t, p, c, series.zero);
   if (series.sequence_parallel && t > 1) word += ".sp";
@@ -86,8 +86,8 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  const std::int64_t sequences = l.replicas() * o.micro_batch, micro_batches = o.global_batch / sequences;
-  if (o.global_batch % sequences != 0) return false;
+  const std::int64_t sequences = l.replicas() * o.batch.micro, micro_batches = o.batch.global / sequences;
+  if (o.batch.global % sequences != 0) return false;
   if (!chosen_by_us) return true;
   return s.of("layers") % (l.stages() * l.chunks) == 0 && (l.chunks == 1 || micro_batches % l.stages() == 0);
 }
@@ -97,12 +97,12 @@ bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) 
 double seconds_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  const std::int64_t sequences = l.replicas() * o.micro_batch, stages = l.stages(), number = o.global_batch / sequences;
+  const std::int64_t sequences = l.replicas() * o.batch.micro, stages = l.stages(), number = o.batch.global / sequences;
   const std::int64_t rest = l.chunks > 1 ? number % stages : 0;
   if (rest == 0) return predict_step(request).seconds;
   const auto seconds = [&](std::int64_t micro_batches) {
     StepRequest other = request;
-    other.plan.options.global_batch = micro_batches * sequences;
+    other.plan.options.batch.global = micro_batches * sequences;
     return predict_step(other).seconds;
   };
   const std::int64_t near = std::max(stages, number - rest);
@@ -113,7 +113,7 @@ double seconds_of(const StepRequest& request) {
 // Bytes of the fullest rank: those that a plan counts, and the scores of attention in parts.
 double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
-  const double scores = static_cast<double>(o.micro_batch * o.shape.heads / request.plan.layout.shards()) *
+  const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *
                         static_cast<double>(o.shape.sequence * o.shape.sequence);
   return static_cast<double>(brief_peak(request.plan, 0)) + (request.system.software.fused_attention ? 0 : 5 * scores);
 }
@@ -121,19 +121,19 @@ double bytes_of(const StepRequest& request) {
 double ptdp_flops(const TrainingOptions& o) {
   const double h = static_cast<double>(o.shape.width), l = static_cast<double>(o.shape.layers);
   const double s = static_cast<double>(o.shape.sequence), v = static_cast<double>(o.shape.vocabulary);
-  return 96 * static_cast<double>(o.global_batch) * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+  return 96 * static_cast<double>(o.batch.global) * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
 PredictedRow predicted(const Series& series, StepRequest request, const Attempt& attempt) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
   const auto ranks = static_cast<double>(l.ranks());
-  const double micro_batches = static_cast<double>(o.global_batch / (l.replicas() * o.micro_batch));
+  const double micro_batches = static_cast<double>(o.batch.global / (l.replicas() * o.batch.micro));
   PredictedRow row{.seconds = seconds_of(request),
                    .micro_batch = attempt.micro_batch,
                    .layout = to_string(l),
-                   .tokens_per_gpu = static_cast<double>(o.global_batch * o.shape.sequence) / ranks,
-                   .flops_per_gpu = o.shape.flops_per_token() * static_cast<double>(o.global_batch * o.shape.sequence) *
+                   .tokens_per_gpu = static_cast<double>(o.batch.global * o.shape.sequence) / ranks,
+                   .flops_per_gpu = o.shape.flops_per_token() * static_cast<double>(o.batch.global * o.shape.sequence) *
                                     series.closed_form_flops / ranks,
                    .bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks),
                    .published_flops = ptdp_flops(o)};

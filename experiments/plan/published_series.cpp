@@ -18,17 +18,14 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-Remake remake_of(TomlFields& fields) {
-  const std::string text = fields.choice("recompute", {"none", "selective", "full"});
-  return text == "full" ? Remake::full : text == "selective" ? Remake::selective : Remake::none;
-}
+Remake remake_of(TomlFields& fields) { return named<Remake>(fields.choice("recompute", {"none", "selective", "full"})); }
 
 Series series_of(TomlFields fields, const std::map<std::string, Software>& software) {
   Series s{.name = fields.text("name"),
            .measured = fields.text("measured"),
            .columns = words(fields.text("columns")),
            .machine = fields.text("machine"),
-           .family = fields.choice("family", {"gpt2", "llama"}),
+           .family = named<ModelFamily>(fields.choice("family", {"gpt2", "llama"})),
            .type = fields.choice("type", {"bf16", "f16"}),
            .products = fields.choice("products", {"", "fp8"}),
            .remake = remake_of(fields),

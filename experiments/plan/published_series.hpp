@@ -24,7 +24,8 @@ struct Series {
   std::map<std::string, double> given;      // settings that the rows do not have
   std::string machine;
   Software software;
-  std::string family = "gpt2", type = "bf16", products = "";
+  ModelFamily family = ModelFamily::gpt2;
+  std::string type = "bf16", products = "";
   Remake remake = Remake::none;
   int zero = 0;
   bool sequence_parallel = false, reduces_in_bf16 = false, one_bucket = true;

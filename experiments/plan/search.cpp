@@ -18,8 +18,8 @@ namespace {
 StepRequest request_for(const SearchRequest& search, const Found& found) {
   StepRequest request = search.step;
   request.plan.layout = found.layout;
-  request.plan.options.micro_batch = found.micro_batch, request.plan.options.remake = found.remake;
-  request.plan.options.memory_limit = 0;
+  request.plan.options.batch.micro = found.micro_batch, request.plan.options.remake = found.remake;
+  request.plan.options.memory.limit = 0;
   return request;
 }
 
@@ -29,8 +29,8 @@ bool goes_together(const StepRequest& request) {
     check(o, request.plan.layout);
     return fits(request.plan.layout, {.shape = o.shape,
                                       .world = request.plan.layout.ranks(),
-                                      .global_batch = o.global_batch,
-                                      .micro_batch = o.micro_batch,
+                                      .global_batch = o.batch.global,
+                                      .micro_batch = o.batch.micro,
                                       .one_host = false});
   } catch (const Error&) {
     return false;

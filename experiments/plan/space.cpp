@@ -36,7 +36,7 @@ class Space {
 
  private:
   void divide(std::int64_t t, std::int64_t p, std::int64_t c, std::int64_t d) {
-    if (options_.global_batch % d != 0) return;
+    if (options_.batch.global % d != 0) return;
     Layout layout;
     layout["dp"] = d, layout["tp"] = t, layout["pp"] = p, layout["cp"] = c;
     for (const bool sequence : {false, true})
@@ -76,7 +76,7 @@ class Space {
 
 std::vector<Found> ways_of(const Layout& layout, const SearchRequest& request) {
   std::vector<Found> ways;
-  const std::int64_t batch = request.step.plan.options.global_batch, asked = request.micro_batch;
+  const std::int64_t batch = request.step.plan.options.batch.global, asked = request.micro_batch;
   const std::int64_t most = std::min<std::int64_t>(16, batch / layout.replicas());
   for (const std::int64_t micro : asked > 0 ? std::vector{asked} : powers(most)) {
     if (batch % (layout.replicas() * micro) != 0) continue;

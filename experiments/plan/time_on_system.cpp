@@ -48,7 +48,7 @@ std::string closed_form(const PredictedStep& step, const StepRequest& request) {
   for (const ClassTime& time : step.step.classes)
     slowest =
         std::max(slowest, time.kernels.total() - spent(time, Spent::update) + time.calls + std::max(0.0, time.launching));
-  const double m = static_cast<double>(o.global_batch / (l.replicas() * o.micro_batch));
+  const double m = static_cast<double>(o.batch.global / (l.replicas() * o.batch.micro));
   const double bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks), pass = slowest / m;
   return fmt::format("closed form: ({:g} + {:g}) passes of {} take {}, without calls between ranks\n", m, bubble,
                      human_seconds(pass), human_seconds((m + bubble) * pass));
@@ -109,7 +109,7 @@ Shares mean_shares(const PredictedStep& step) {
 
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
   const TrainingOptions& o = request.plan.options;
-  return whole.tokens / static_cast<double>(o.global_batch * o.shape.sequence) * step.seconds / 86400;
+  return whole.tokens / static_cast<double>(o.batch.global * o.shape.sequence) * step.seconds / 86400;
 }
 
 std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {
@@ -132,7 +132,7 @@ std::string words_for_system(const PredictedStep& step, const StepRequest& reque
       "of a rank's time: {}\n{}{}"
       "seconds of one rank; wait: for calls in flight, and for ranks that are not there yet\n",
       request.plan.layout.ranks(), request.system.accelerator.name, human_seconds(step.seconds),
-      static_cast<double>(o.global_batch * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
+      static_cast<double>(o.batch.global * o.shape.sequence) / step.seconds / ranks, 100 * step.mfu(),
       step.peak_flops / ranks / 1e12, type, shares_in_words(step), closed_form(step, request),
       words_for_training(step, request, whole));
 }

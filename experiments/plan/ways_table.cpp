@@ -41,7 +41,7 @@ std::string head_of(const SearchResult& result, const SearchRequest& request) {
   std::string head = fmt::format(
       "{} {}: {:.2f} million parameters{} in {}, {} sequences of {} tokens per step; a rank may use {}{}\n", request.ranks,
       accelerator.name, static_cast<double>(o.shape.parameters()) / 1e6, train::words_for_active(o.shape),
-      name_of(o.compute), o.global_batch, o.shape.sequence, words_for_bytes(request.memory),
+      name_of(o.compute), o.batch.global, o.shape.sequence, words_for_bytes(request.memory),
       request.memory < request.capacity ? " of " + words_for_bytes(request.capacity) : "");
   if (!request.assumed.empty()) head += "assumed: " + request.assumed + "\n";
   head += fmt::format(
@@ -73,7 +73,7 @@ std::vector<std::string> columns_of_ways(const SearchRequest& request, const Wor
 
 std::vector<std::string> row_of_way(const Found& f, const Found& fastest, const SearchRequest& request, const Wording& as) {
   const TrainingOptions& o = request.step.plan.options;
-  const double speed = static_cast<double>(o.global_batch * o.shape.sequence) / f.step.seconds;
+  const double speed = static_cast<double>(o.batch.global * o.shape.sequence) / f.step.seconds;
   std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
                                remake_words[static_cast<std::size_t>(f.remake)], as.seconds(f.step.seconds),
                                as.plain() ? as.number(speed) : fmt::format("{:.0f}", speed)};
@@ -94,7 +94,7 @@ void add_ways(Document& out, const SearchResult& result, const SearchRequest& re
   out.fact("ranks", request.ranks);
   out.fact("parameters", o.shape.parameters());
   out.fact("dtype", name_of(o.compute));
-  out.fact("global_batch_size", o.global_batch);
+  out.fact("global_batch_size", o.batch.global);
   out.fact("seq_length", o.shape.sequence);
   out.fact("memory_limit_bytes", static_cast<std::int64_t>(request.memory));
   out.fact("memory_bytes", static_cast<std::int64_t>(request.capacity));

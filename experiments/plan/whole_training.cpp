@@ -17,10 +17,10 @@ BytesPerParameter on_one_rank(const PlanRequest& request) {
   PlanRequest one{.options = request.options, .layout = Layout{}};
   one.layout.axes = request.layout.axes;
   TrainingOptions& o = one.options;
-  o.global_batch = o.micro_batch = 1;
+  o.batch.global = o.batch.micro = 1;
   o.context = {}, o.offload = {}, o.exchange = {}, o.update = UpdateTime::after;
-  o.partition_activations = o.contiguous_memory = false;
-  o.memory_limit = 0;
+  o.memory.partition_activations = o.memory.contiguous = false;
+  o.memory.limit = 0;
   const RankPlan plan = plan_rank(one, 0);
   const auto of = [&](Category category) {
     return static_cast<double>(plan.held[static_cast<std::size_t>(category)]) / static_cast<double>(plan.parameters);
@@ -57,7 +57,7 @@ std::string words_for_states(const PlanRequest& request) {
   std::string words =
       fmt::format("states: {:.3g} bytes a parameter (values {:.3g}, gradients {:.3g}, optimizer {:.3g}), {} in all\n  {}",
                   b.all(), b.values, b.gradients, b.optimizer, words_for_bytes(b.all() * parameters), kept_with_zero(b));
-  if (const TrainingOptions& o = request.options; size_of(o.compute) == 2 && o.masters) {
+  if (const TrainingOptions& o = request.options; size_of(o.compute) == 2 && o.optimizer.masters) {
     const BytesPerParameter published{b.values, b.values, b.optimizer};
     words += fmt::format("\n  with {} gradients, as papers count: {:.3g} bytes; {}", name_of(o.compute), published.all(),
                          kept_with_zero(published));
@@ -68,7 +68,7 @@ std::string words_for_states(const PlanRequest& request) {
 std::string words_for_time(const WholeTraining& training, const PlanRequest& request) {
   const TrainingOptions& o = request.options;
   const double flops = training.tokens * o.shape.flops_per_token();
-  const double steps = training.tokens / static_cast<double>(o.global_batch * o.shape.sequence);
+  const double steps = training.tokens / static_cast<double>(o.batch.global * o.shape.sequence);
   const std::string words =
       fmt::format("{:.4g} billion tokens: {:.0f} steps, {:.3g} flops", training.tokens / 1e9, steps, flops);
   if (training.sustained == 0) return words;
@@ -86,7 +86,7 @@ std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& p
     return "";
   PlanRequest plain = request;
   plain.layout.zero = 0;
-  plain.options.offload = {}, plain.options.memory_limit = 0;
+  plain.options.offload = {}, plain.options.memory.limit = 0;
   const std::int64_t with = sent_by_replicas(planned), without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
   if (with <= 0 || without <= 0) return "";
   return fmt::format("ZeRO-{} sends {:.4g} times the bytes of plain replicas", l.zero,

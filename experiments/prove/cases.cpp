@@ -18,8 +18,8 @@ namespace {
 bool is_all(const std::vector<std::string>& words) { return words == std::vector<std::string>{"all"}; }
 
 LayoutLimits limits_of(const Case& row) {
-  return {row.options.shape,       row.layout.ranks(), row.options.global_batch,
-          row.options.micro_batch, &all_axes(),        row.options.context};
+  return {row.options.shape,       row.layout.ranks(), row.options.batch.global,
+          row.options.batch.micro, &all_axes(),        row.options.context};
 }
 
 bool possible(const Case& row) { return fits(row.layout, limits_of(row)); }
@@ -28,14 +28,14 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   Case row = plain;
   row.layout = layout;
   if (layout.order.empty()) row.layout.order = plain.layout.order;
-  row.options.micro_batch = micro_batch;
+  row.options.batch.micro = micro_batch;
   return row;
 }
 
 // The case of a layout with a suitable micro-batch size, the first of these that fits: the requested size; a replica's share
 // of the batch (in a pipeline 2, so that a step has several micro-batches); 1.
 Case suited(const Layout& layout, const Case& plain) {
-  const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
+  const std::int64_t asked = plain.options.batch.micro, batch = plain.options.batch.global;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
   if (asked < batch) sizes.insert(sizes.begin(), asked);  // the default is the whole batch
   for (const std::int64_t size : sizes)
@@ -45,7 +45,7 @@ Case suited(const Layout& layout, const Case& plain) {
 
 Layout layout_named(const std::string& word, std::int64_t world, const Case& plain) {
   const Layout layout = parse_layout(word, 0);
-  return layout.ranks() > 0 ? layout : inferred(layout, {plain.options.shape, world, plain.options.global_batch});
+  return layout.ranks() > 0 ? layout : inferred(layout, {plain.options.shape, world, plain.options.batch.global});
 }
 
 bool accepts(const Case& row) try {
@@ -76,7 +76,7 @@ std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t w
   std::vector<Case> cases;
   if (is_all(words)) {
     for (std::int64_t ranks = 1; ranks <= world; ++ranks)
-      for (const Layout& layout : all_layouts({plain.options.shape, ranks, plain.options.global_batch}))
+      for (const Layout& layout : all_layouts({plain.options.shape, ranks, plain.options.batch.global}))
         cases.push_back(suited(layout, plain));
     return cases;
   }

@@ -36,7 +36,7 @@ std::string Proof::verdict() const {
 TextTable table_of(const std::vector<Proof>& proofs) {
   TextTable table({"ranks", "layout", "micro-batch", "variation", "seconds", "loss", "verdict"});
   for (const Proof& p : proofs)
-    table.add({std::to_string(p.row.layout.ranks()), to_string(p.row.layout), std::to_string(p.row.options.micro_batch),
+    table.add({std::to_string(p.row.layout.ranks()), to_string(p.row.layout), std::to_string(p.row.options.batch.micro),
                p.row.variation.empty() ? "-" : p.row.variation, fmt::format("{:.1f}", p.history.seconds),
                p.history.steps.empty() ? "-" : fmt::format("{:.17g}", p.history.steps.back().loss), p.verdict()});
   return table;
@@ -56,7 +56,7 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
   texts("variation", [](const Case& c) { return c.variation; });
   recorder.numbers("cases", "ranks", {"number"}, each(cases, [](const Case& c) { return c.layout.ranks(); }), "1",
                    "number of ranks of the layout");
-  recorder.numbers("cases", "micro_batch", {"number"}, each(cases, [](const Case& c) { return c.options.micro_batch; }), "1",
+  recorder.numbers("cases", "micro_batch", {"number"}, each(cases, [](const Case& c) { return c.options.batch.micro; }), "1",
                    "sequences per micro-batch");
   flush();
 }

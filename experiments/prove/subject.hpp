@@ -16,7 +16,7 @@ struct Subject {
         documents(row.documents),
         few_labels(row.few_labels),
         delayed(row.options.update == UpdateTime::delayed),
-        clip(row.options.clip) {}
+        clip(row.options.optimizer.clip) {}
   bool operator==(const Subject&) const = default;
 };
 

@@ -45,15 +45,15 @@ std::vector<Variation> of_algorithms(const ByAxis& backends) {
 std::vector<Variation> of_buckets() {
   std::vector<Variation> all;
   for (const std::int64_t bytes : {1 << 10, 64 << 10, 1 << 20})
-    all.push_back(
-        always(fmt::format("bucket {}", human_bytes(bytes)), [bytes](Case& row) { row.options.bucket_bytes = bytes; }));
+    all.push_back(always(fmt::format("bucket {}", human_bytes(bytes)),
+                         [bytes](Case& row) { row.options.replicas.bucket_bytes = bytes; }));
   return all;
 }
 
 std::vector<Variation> of_micro_batches() {
   std::vector<Variation> all;
   for (const std::int64_t size : {1, 2, 4})
-    all.push_back(always(fmt::format("micro-batch {}", size), [size](Case& row) { row.options.micro_batch = size; }));
+    all.push_back(always(fmt::format("micro-batch {}", size), [size](Case& row) { row.options.batch.micro = size; }));
   return all;
 }
 
@@ -100,7 +100,7 @@ std::vector<Variation> of_places() {
                                                                {"optimizer", false, false, true},
                                                                {"all", true, true, true}})
     all.push_back(always(fmt::format("{} in a file", name), [=](Case& row) {
-      row.options.offload = {parameters, gradients, optimizer, std::filesystem::temp_directory_path(), 1024};
+      row.options.offload = {parameters, gradients, optimizer, std::filesystem::temp_directory_path(), 4096};
     }));
   all.push_back(always("activations in a file, full recomputation", [](Case& row) {
     row.options.offload = {.folder = std::filesystem::temp_directory_path(), .activations = true};
@@ -114,12 +114,12 @@ std::vector<Variation> of_places() {
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})
-    all.push_back(always(fmt::format("update {}", update_times[static_cast<std::size_t>(time)]), [time](Case& row) {
+    all.push_back(always(fmt::format("update {}", name_of(time)), [time](Case& row) {
       row.options.update = time;
-      if (time != UpdateTime::delayed) row.options.clip = 0;
+      if (time != UpdateTime::delayed) row.options.optimizer.clip = 0;
       if (row.options.offload.any()) return;
-      row.options.offload = {.folder = std::filesystem::temp_directory_path(), .window_elements = 1024};
-      row.options.offload.to_host = row.options.device != nullptr;
+      row.options.offload = {.folder = std::filesystem::temp_directory_path(), .window_bytes = 4096};
+      row.options.offload.to_host = row.options.kernels.device != nullptr;
       row.options.offload = more_in_tier(row.options.offload, row.layout).back();
     }));
   return all;
@@ -128,7 +128,7 @@ std::vector<Variation> of_updates() {
 // Packs samples. A sixth of a sequence is a document, on average.
 void pack(Case& row) {
   row.documents.documents = fmt::format("random:{}", std::max<std::int64_t>(row.options.shape.sequence / 6, 1));
-  row.options.packed = true;
+  row.options.batch.packed = true;
 }
 
 // Schemes without the bits of one rank are left out. A cut by work differs from others only if samples are packed.
@@ -139,7 +139,7 @@ std::vector<Variation> of_contexts() {
       if (scheme.exact)
         all.push_back(
             {fmt::format("context {}, {}{}", scheme.name, cut.name, cut.by_work ? ", documents" : ""), [&](Case& row) {
-               row.options.context = {scheme.name, cut.name};
+               row.options.context = {&scheme, &cut};
                if (cut.by_work) pack(row);
                return row.layout.context_ranks() > 1;
              }});
@@ -156,8 +156,13 @@ std::vector<Variation> of_documents() {
 
 std::vector<Variation> of_routings() {
   std::vector<Variation> all;
-  for (const std::string& name : routing_names())
-    all.push_back(always(fmt::format("routing {}", name), [name](Case& row) { row.options.shape.experts.routing = name; }));
+  const auto add = [&](const char* name, std::optional<ForcedRouting> routing) {
+    all.push_back(
+        always(fmt::format("routing {}", name), [routing](Case& row) { row.options.shape.experts.routing = routing; }));
+  };
+  add(learned_routing, {});
+  for (const auto routing : {ForcedRouting::balanced, ForcedRouting::uniform, ForcedRouting::zipf, ForcedRouting::one})
+    add(name_of(routing), routing);
   return all;
 }
 
@@ -171,11 +176,12 @@ std::vector<Variation> of_capacities() {
 
 // The last two use the counts of whole steps.
 std::vector<Variation> of_balances() {
-  return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = "seq_aux_loss"; }),
-          always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = "global_aux_loss"; }),
+  return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::sequence; }),
+          always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::step; }),
           always("balance by biases", [](Case& row) {
             Experts& experts = row.options.shape.experts;
-            experts.score = "sigmoid", experts.before_choice = false, experts.bias = true, experts.bias_rate = 0.01;
+            experts.score = ScoreFunction::sigmoid, experts.before_choice = false, experts.bias = true,
+            experts.bias_rate = 0.01;
           })};
 }
 

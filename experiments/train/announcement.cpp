@@ -21,11 +21,12 @@ void announce(RunRecord& run, const Team& team, Training& training, const Datase
       "{}: {:.2f} million parameters{} ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
       "rank, data: {}",
       to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, words_for_active(s), s.layers, s.width,
-      s.heads, name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+      s.heads, name_of(o.compute), name_of(o.numerics), o.batch.global, s.sequence, o.kernels.threads,
+      o.kernels.threads > 1 ? "s" : "", data.name());
   const Layout& layout = training.mesh().layout();
   const std::int64_t layers = blocks_of_parts(s, training.schedule().parts()).front(), shards = layout.shards();
   const double published =
-      static_cast<double>(layers) * published_activation_bytes(s, o.micro_batch, shards, layout.sequence);
+      static_cast<double>(layers) * published_activation_bytes(s, o.batch.micro, shards, layout.sequence);
   run.log.result(
       "activations of a micro-batch in {} of {} layers{}: {} (published formula, 16 bit, attention scores stored: {})",
       layers, s.layers, shards > 1 ? fmt::format(", on one of {} tensor ranks", shards) : "",

@@ -6,7 +6,7 @@ namespace chorale::train {
 
 void report_attention_balance(RunRecord& run, const Training& training) {
   const Layout& layout = training.mesh().layout();
-  if (layout.context_ranks() == 1 || training.options().device) return;
+  if (layout.context_ranks() == 1 || training.options().kernels.device) return;
   const std::vector<AttentionWork> works = exchange(training.mesh().world(), training.attention_work());
   if (!run.recorder) return;
   std::vector<double> places, pairs, seconds;
@@ -22,7 +22,7 @@ void report_attention_balance(RunRecord& run, const Training& training) {
   run.log.result(
       "attention, {} by {}: the busiest of {} context ranks has {:.3f} times the mean work, and took {:.3f} times the mean "
       "time",
-      training.cut().row().name, training.options().context.scheme, layout.context_ranks(), imbalance(places, pairs),
+      training.cut().row().name, training.options().context.scheme->name, layout.context_ranks(), imbalance(places, pairs),
       imbalance(places, seconds));
 }
 

@@ -42,9 +42,9 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   room_bytes_ = std::ranges::min(shares());
 }
 
-void ComputeDevice::complete(TrainingOptions& options) const {
-  options.device = plugin();
-  if (plugin_) options.device_bytes = workspace_bytes_on(*plugin_, options.numerics);
+void ComputeDevice::compute_there(KernelOptions& kernels, NumericsKind numerics) const {
+  kernels.device = plugin();
+  if (plugin_) kernels.workspace_bytes = workspace_bytes_on(*plugin_, numerics);
 }
 
 }  // namespace chorale::train

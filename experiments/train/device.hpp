@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "parallel/step/training.hpp"
+#include "parallel/step/training_options.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 #include "src/memory/device_plugin.hpp"
@@ -27,7 +27,7 @@ class ComputeDevice {
   std::int64_t room_bytes() const { return room_bytes_; }
 
   // Sets the plugin, if the GPU is open, and the bytes of the workspaces that kernels allocate on the GPU.
-  void complete(TrainingOptions& options) const;
+  void compute_there(KernelOptions& kernels, NumericsKind numerics) const;
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null on the host
   const std::shared_ptr<Memory>& memory() const { return memory_; }             // the GPU's; null on the host

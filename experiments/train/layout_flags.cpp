@@ -8,7 +8,6 @@
 #include "collectives/schedule/algorithms.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/simulated.hpp"
-#include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -35,12 +34,6 @@ template <class Rows>
 std::vector<std::string> names_of_rows(const Rows& rows) {
   std::vector<std::string> names;
   for (const auto& row : rows) names.emplace_back(row.name);
-  return names;
-}
-
-std::vector<std::string> names_of_cuts() {
-  std::vector<std::string> names = names_of_rows(token_cuts());
-  names.insert(names.begin(), ContextOptions{}.cut);  // auto
   return names;
 }
 
@@ -96,9 +89,9 @@ AxisOrder order_of(const std::vector<std::string>& words) {
   return words == std::vector<std::string>{"auto"} ? AxisOrder() : all_axes().parse_order(join(words, ","), ',');
 }
 
-void LayoutFlags::declare_layout(Options& o) {
+void LayoutFlags::declare(Options& o) {
   options_ = &o;
-  const auto pipeline = [this] { return all() || asked().stages() > 1 ? "" : "the layout has no pipeline"; };
+  const auto pipeline = has_more_than_one([](const Layout& l) { return l.stages(); }, "the layout has no pipeline");
   o.section("layout");
   const std::string or_all = takes_all_ ? "; all: a table of every legal layout" : "";
   o.add("layout", word_,
@@ -110,7 +103,7 @@ void LayoutFlags::declare_layout(Options& o) {
     Option& option = o.add(axis.name, sizes_[row], axis.flag).range(0, 1e6);
     if (*axis.megatron) option.alias(axis.megatron);
   }
-  o.add("zero", zero_,
+  o.add("zero", "auto", zero_,
         "ZeRO: 1 shards optimizer state over replicas, 2 also gradients, 3 also parameters; auto: from the layout")
       .one_of({"auto", "0", "1", "2", "3"})
       .alias("zero-stage");
@@ -123,8 +116,7 @@ void LayoutFlags::declare_layout(Options& o) {
         "ranks of a host that together keep a copy of all parameters for the backward pass, of all replicas and their "
         "context ranks; ZeRO-3 shards among all (ZeRO++); 0: from the layout")
       .range(0, 1e6)
-      .only_where("zero 3",
-                  [this] { return all() || asked().zero == 3 ? "" : fmt::format("the ZeRO stage is {}", asked().zero); });
+      .only_where("zero 3", zero_3());
   o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
   o.add("sequence-parallel", sequence_,
         "shard LayerNorm and dropout activations along the sequence across TP ranks (sp in a layout)");
@@ -155,65 +147,6 @@ Option& declare_order(Options& o, std::vector<std::string>& order) {
       .suggest(with_auto(names_of_rows(all_axes())));
 }
 
-void LayoutFlags::declare(Options& o) {
-  declare_layout(o);
-  const auto at_most = [this](int zero) {
-    return [this, zero] { return asked().zero > zero ? fmt::format("the ZeRO stage is {}", asked().zero) : ""; };
-  };
-  o.add("reducer", reducer_, "sum the replicas' gradients at the end (naive) or during the backward pass (bucketed)")
-      .one_of({"naive", "bucketed"})
-      .only_where("zero 0", at_most(0));
-  o.add_bytes("bucket-size", bucket_bytes_, "gradients reduced in one call; 0: 25 MiB, or one block with ZeRO-2 and 3")
-      .range(0, 1e15)
-      .only_where("zero 0 or 1", at_most(1))
-      .only_with("reducer", {"bucketed"});
-  o.add("grad-dtype", gradient_sums_,
-        "type in which ranks sum gradients and keep shards of them. A rank's own gradients add up in f32, and are then "
-        "rounded once. auto: f32 (f64 with --dtype f64, integers in exact numerics)")
-      .one_of({"auto", "f32", "bf16"});
-  o.add("prefetch-units", prefetch_units_,
-        "units (layers) ahead whose values ZeRO-3 gathers, or reads from a file, while one computes; each needs memory. "
-        "auto: the fewest with which the machine file predicts the fastest step, 1 without its prices")
-      .one_of({"auto", "1", "2", "3", "4", "5", "6", "7", "8"})
-      .only_where("zero 3",
-                  [this] { return all() || asked().zero == 3 ? "" : fmt::format("the ZeRO stage is {}", asked().zero); });
-  const auto divides_experts = [this] {
-    return all() || asked().expert_ranks() > 1 ? "" : "the layout does not divide experts";
-  };
-  o.add("moe-dispatch", dispatch_,
-        "how tokens travel to experts: a row for each expert, or once to a host that has several of a token's experts")
-      .one_of({"plain", "by-host"})
-      .only_where("ep", divides_experts);
-  o.add("moe-combine", combine_,
-        "while rows return from experts, compute the shared expert and weight gradients (overlapped), or wait (blocking)")
-      .one_of({"overlapped", "blocking"})
-      .only_where("ep", divides_experts);
-  const auto divides_tokens = [this] {
-    return all() || asked().context_ranks() > 1 ? "" : "the layout does not divide sequences";
-  };
-  o.add("context-scheme", context_.scheme,
-        "how context ranks exchange keys and values; ulysses-ring: ulysses inside a host, ring across hosts")
-      .one_of(names_of_rows(context_schemes()))
-      .only_where("cp", divides_tokens);
-  o.add("context-inner", context_.inner,
-        "ulysses-ring: how many ranks exchange heads for tokens, before keys go round among such groups; 0: those of a host")
-      .range(0, 1e6)
-      .only_with("context-scheme", {"ulysses-ring"})
-      .only_where("cp", divides_tokens);
-  o.add("context-cut", context_.cut,
-        "which tokens of a sequence each context rank has; balanced: by the work of packed documents (--document-mask), "
-        "otherwise zigzag; auto: zigzag if there are enough blocks, else contiguous")
-      .one_of(names_of_cuts())
-      .only_where("cp", divides_tokens);
-  o.add("contiguous-memory", contiguous_memory_,
-        "places the activations and gradients that a step makes in one piece of memory, planned from the first step");
-  o.add("partition-activations", partition_activations_,
-        "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
-      .only_with("recompute", {"full"})
-      .only_where("tensor ranks", [this] { return all() || asked().shards() > 1 ? "" : "the layout has one tensor rank"; });
-  o.add("ds-config", "read options from a DeepSpeed configuration file").words("FILE");
-}
-
 bool LayoutFlags::outranks(const std::string& flag) const {
   return options_->find(flag)->source >= options_->find("layout")->source;
 }
@@ -223,7 +156,7 @@ bool LayoutFlags::allows(const Layout& layout) const {
     if (sizes_[row] && layout.sizes[row] != sizes_[row]) return false;
   if (shard_size_ && (layout.zero == 0 || layout.zero_ranks() != shard_size_)) return false;
   if (hpz_ && (!layout.hpz || layout.zero_ranks() / layout.repeats() != hpz_)) return false;
-  if ((zero_ != "auto" && layout.zero != std::stoi(zero_)) || (distributed_optimizer_ && layout.zero == 0)) return false;
+  if ((zero_ && layout.zero != *zero_) || (distributed_optimizer_ && layout.zero == 0)) return false;
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
   if (chunks_ && layout.chunks != chunks_) return false;
@@ -245,7 +178,7 @@ Layout LayoutFlags::asked(const LayoutWord& word) const {
     if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, word, name))
       layout.sizes[row] = sizes_[row];
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
-  if (zero_ != "auto" && counts("zero", word, "z")) layout.zero = std::stoi(zero_);
+  if (zero_ && counts("zero", word, "z")) layout.zero = static_cast<int>(*zero_);
   if (distributed_optimizer_ && layout.zero == 0)
     usage_error("the ZeRO options contradict each other", "use-distributed-optimizer means ZeRO-1, but zero is 0",
                 "give one of the two");
@@ -312,21 +245,9 @@ Layout LayoutFlags::layout(std::int64_t world) const {
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }
 
-ParallelChoice LayoutFlags::choice(LayoutLimits limits) const {
-  limits.context = context_;
+ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
   const LayoutWord read = word();
   return {with_shards(inferred(asked(read), limits), read), backends(), algorithms()};
-}
-
-void LayoutFlags::complete(TrainingOptions& options) const {
-  options.reducer = reducer_;
-  options.partition_activations = partition_activations_;
-  options.contiguous_memory = contiguous_memory_;
-  options.context = context_;
-  options.exchange = {.by_host = dispatch_ == "by-host", .overlaps = combine_ == "overlapped"};
-  if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
-  if (prefetch_units_ != "auto") options.prefetch_units = std::stoll(prefetch_units_);
-  if (gradient_sums_ != "auto") options.gradient_sums = dtype_named(gradient_sums_);
 }
 
 }  // namespace chorale::train

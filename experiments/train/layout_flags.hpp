@@ -1,4 +1,4 @@
-// The options of parallel training. `LayoutFlags` turns them into a layout of ranks, and into a backend and a collective
+// The options of the layout. `LayoutFlags` turns them into a layout of ranks, and into a backend and a collective
 // algorithm for each axis of the mesh.
 //
 //   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1. A flag such as --tp overrides its part of the
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "parallel/layout/asked_layout.hpp"
 #include "parallel/mesh/mesh.hpp"
-#include "parallel/step/training.hpp"
 #include "src/base/launch.hpp"
 #include "src/base/options.hpp"
 
@@ -29,18 +29,16 @@ struct ParallelChoice {
   ByAxis backends, algorithms;
 };
 
-class LayoutFlags {
+class LayoutFlags : public AskedLayout {
  public:
   void declare(Options& options);
-  void declare_layout(Options& options);  // declares only the options that set the layout
   void take_all() { takes_all_ = true; }  // lets --layout accept "all"; call it before declare
   // Lets --backend name a machine to simulate, as "simulated:NAME"; call it before declare. simulated() is NAME, or "".
   void take_simulated() { takes_simulated_ = true; }
   std::string simulated() const;
-  bool all() const { return takes_all_ && word_ == "all"; }
-  const ContextOptions& context() const { return context_; }
-  bool allows(const Layout& layout) const;        // with --layout all: whether the other flags allow this layout
-  Layout asked() const { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
+  bool all() const override { return takes_all_ && word_ == "all"; }
+  bool allows(const Layout& layout) const;                 // with --layout all: whether the other flags allow this layout
+  Layout asked() const override { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
   // The ranks that a launch has, or, without a launcher, those that the layout needs at least: only MPI knows then.
   std::int64_t ranks_of(const Launch& launch) const;
   // Throws a usage error if a layout of several ranks was asked for, but the command, such as "train", runs as one process.
@@ -49,9 +47,7 @@ class LayoutFlags {
   ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
-  ParallelChoice choice(LayoutLimits limits) const;  // the same; error messages name layouts within these limits
-  void complete(TrainingOptions& options) const;     // sets reducer, bucket size, partition_activations and others
-  bool leaves_prefetch_open() const { return prefetch_units_ == "auto"; }
+  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; error messages name layouts within these limits
 
  private:
   LayoutWord word() const;
@@ -66,16 +62,13 @@ class LayoutFlags {
   }
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
   const Options* options_ = nullptr;             // the declared options, which know the source of each value
-  std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
+  std::string word_, schedule_ = "auto";
+  std::optional<std::int64_t> zero_;
   std::array<std::int64_t, most_axes> sizes_{};         // by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each 0: from the layout word
   bool takes_all_ = false, takes_simulated_ = false;
-  std::string dispatch_ = "plain", combine_ = "overlapped";
-  ContextOptions context_;
-  bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false, contiguous_memory_ = false;
+  bool distributed_optimizer_ = false, sequence_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
-  std::int64_t bucket_bytes_ = 0;
-  std::string gradient_sums_ = "auto", prefetch_units_ = "auto";
 };
 
 }  // namespace chorale::train

@@ -11,7 +11,7 @@ namespace chorale::train {
 
 void MemoryLimit::declare(Options& options) {
   options
-      .add_bytes("memory-limit", asked_,
+      .add_bytes("memory-limit", "auto", asked_,
                  "most memory a rank may hold; auto: its share of the free memory of its host or GPU; 0: no limit")
       .range(0, 1e15);
 }

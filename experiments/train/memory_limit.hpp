@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "parallel/step/training.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 
@@ -21,7 +20,6 @@ class MemoryLimit {
   // Collective: computes every rank's share. If the limit is `auto`, the smallest one is the limit of all ranks.
   void settle(const mpi::Runtime& runtime);
 
-  void complete(TrainingOptions& options) const { options.memory_limit = bytes(); }
   std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before settle()
   bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
   std::string about() const;                                      // how an error introduces the number: "the limit is"

@@ -41,7 +41,7 @@ std::optional<StepResult> NanPolicy::handle(const NotFinite& error, Training& tr
     return training.skip_step();
   }
   if (checkpoints.empty()) give_up(error, "no checkpoint was saved before, so there is nothing to roll back to");
-  const std::int64_t after = training.samples() + training.options().global_batch;
+  const std::int64_t after = training.samples() + training.options().batch.global;
   std::int64_t saved = -1;
   try {
     const Checkpoint checkpoint = Checkpoint::open(checkpoints, run.log, peers_of(training.mesh()));

@@ -69,7 +69,7 @@ void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ran
   runtime_ = session.runtime, clock_ = &session.clock, device_ = &device;
   dtype_ = options.compute;
   Json sites = Json::array();
-  for (const PeakSite& site : sites_of(ranks, options.threads))
+  for (const PeakSite& site : sites_of(ranks, options.kernels.threads))
     sites.push_back({{"cores", site.cores}, {"cpus", site.cpus}});
   sites = Json::parse(mpi::broadcast(runtime_->world(), sites.dump()));
   const Json& mine = sites[static_cast<std::size_t>(runtime_->rank())];

@@ -7,7 +7,6 @@
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
 #include "src/base/toml.hpp"
-#include "src/math/forced_routing.hpp"
 
 namespace chorale::train {
 namespace {
@@ -22,13 +21,22 @@ struct ShapeOption {
 // A field of the experts as text; empty for a dense model, to which these options do not apply.
 template <class Field>
 std::string of_experts(const ModelShape& s, Field Experts::*field) {
-  return s.experts.count > 0 ? fmt::format("{}", s.experts.*field) : "";
+  if (s.experts.count == 0) return "";
+  if constexpr (Named<Field>)
+    return name_of(s.experts.*field);
+  else
+    return fmt::format("{}", s.experts.*field);
+}
+
+std::string routing_of(const ModelShape& s) {
+  if (s.experts.count == 0) return "";
+  return s.experts.routing ? name_of(*s.experts.routing) : learned_routing;
 }
 
 const std::string dropless = "dropless";
 
 const ShapeOption shape_options[] = {
-    {"family", [](const ModelShape& s) { return s.family; }},
+    {"family", [](const ModelShape& s) { return std::string(name_of(s.family)); }},
     {"num-layers", [](const ModelShape& s) { return std::to_string(s.layers); }},
     {"num-attention-heads", [](const ModelShape& s) { return std::to_string(s.heads); }},
     {"num-query-groups", [](const ModelShape& s) { return std::to_string(s.groups); }},
@@ -59,7 +67,7 @@ const ShapeOption shape_options[] = {
     {"moe-router-bias-update-rate",
      [](const ModelShape& s) { return s.experts.bias ? of_experts(s, &Experts::bias_rate) : ""; }, true},
     {"moe-router-load-balancing-type", [](const ModelShape& s) { return of_experts(s, &Experts::balancing); }, true},
-    {"routing", [](const ModelShape& s) { return of_experts(s, &Experts::routing); }, true}};
+    {"routing", routing_of, true}};
 
 std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
   std::vector<Setting> settings;
@@ -121,63 +129,11 @@ void ShapeOptions::declare(Options& o) {
   std::vector<std::string> names;
   for (const ModelPreset& preset : model_presets()) names.emplace_back(preset.name);
   o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME").suggest(names);
-  o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
-      .one_of({"gpt2", "llama"});
-  o.add("num-layers", shape_.layers, "transformer blocks").range(1, 1e4);
-  o.add("hidden-size", shape_.width, "width of the residual stream").range(1, 1e6);
-  o.add("ffn-hidden-size", ffn_, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
-  o.add("num-attention-heads", shape_.heads, "attention heads").range(1, 1e5);
-  o.add("num-query-groups", groups_, "key and value heads (GQA); 0: one per attention head").range(0, 1e5);
-  o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
-  o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
-  o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
-  o.add("kv-channels", shape_.head, "width of a head; 0: hidden-size / num-attention-heads").range(0, 1e5);
-  o.add("qk-layernorm", shape_.qk_norm, "an RMSNorm of every query and key head, before the rotation, as in Qwen3")
-      .only_with("family", {"llama"});
-  o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
-  o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
-  o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
-  declare_experts(o);
-}
-
-void ShapeOptions::declare_experts(Options& o) {
-  Experts& e = shape_.experts;
-  const auto dense = [&e] { return e.count == 0 ? "num-experts is 0" : ""; };
-  const auto of_experts = [&](Option& option) -> Option& { return option.only_where("a model with experts", dense); };
-  o.section("experts");
-  o.add("num-experts", e.count, "experts of a block; 0: every MLP is dense").range(0, 1e5);
-  of_experts(o.add("moe-router-topk", e.chosen, "experts that a token chooses").range(1, 1e5));
-  of_experts(o.add("moe-ffn-hidden-size", e.ffn, "width of an expert; 0: ffn-hidden-size").range(0, 1e7));
-  of_experts(o.add("moe-shared-expert-intermediate-size", e.shared_ffn, "width of an expert that takes every token; 0: none")
-                 .range(0, 1e7));
-  of_experts(o.add("expert-interval", e.every, "every n-th block has experts, the others a dense MLP").range(1, 1e4));
-  of_experts(o.add("moe-router-score-function", e.score, "how logits become scores").one_of({"softmax", "sigmoid"}));
-  of_experts(o.add("moe-router-pre-softmax", e.before_choice,
-                   "softmax over all experts instead of the chosen ones; their weights then add up to less than 1"));
-  of_experts(o.add("moe-router-topk-scaling-factor", e.scale, "multiplies the weights of the chosen experts").range(0, 1e6));
-  of_experts(
-      o.add("moe-router-num-groups", e.groups, "groups of experts; a token chooses among its best groups").range(1, 1e5));
-  of_experts(o.add("moe-router-group-topk", e.chosen_groups, "groups that a token may choose from").range(1, 1e5));
-  of_experts(o.add("moe-expert-capacity-factor", dropless, capacity_,
-                   "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence")
-                 .range(1e-6, 1e6));
-  of_experts(o.add("moe-aux-loss-coeff", e.balance, "coefficient of the balance loss").range(0, 1e6));
-  of_experts(o.add("moe-z-loss-coeff", e.z, "coefficient of the router's z-loss").range(0, 1e6));
-  of_experts(o.add("moe-router-load-balancing-type", e.balancing,
-                   "shares of experts in the balance loss: of the sequence (seq) or of the previous step (global)")
-                 .one_of({"seq_aux_loss", "global_aux_loss"}));
-  of_experts(o.add("moe-router-enable-expert-bias", e.bias,
-                   "choose experts by score + bias, and move the biases after each step toward equal loads"));
-  o.add("moe-router-bias-update-rate", e.bias_rate, "by how much a step moves a bias")
-      .range(0, 1e6)
-      .only_with("moe-router-enable-expert-bias", {"true"});
-  of_experts(o.add("routing", e.routing,
-                   "who chooses experts: the router, or a rule for measurements that knows only the token's position")
-                 .one_of(routing_names()));
+  shape_.declare(o);
 }
 
 void ShapeOptions::require_shape(const ModelShape& model, const std::string& path) const {
-  const ModelShape asked = unchecked();
+  const ModelShape asked = shape_.completed();
   for (const ShapeOption& option : shape_options)
     if (!option.may_change && option.text(asked) != option.text(model))
       refuse_shape(option.name, option.text(asked), option.text(model), path);
@@ -189,7 +145,7 @@ void ShapeOptions::require_own_shape(const ModelShape& model, const std::string&
     const bool told = options_->find(option.name)->source >= Source::environment || origin.starts_with("preset ");
     const bool shorter = std::string(option.name) == "seq-length" && shape_.sequence <= model.sequence;
     if (told && !shorter && !option.may_change)
-      refuse_shape(option.name, option.text(unchecked()), option.text(model), path,
+      refuse_shape(option.name, option.text(shape_.completed()), option.text(model), path,
                    std::string(option.name) == "seq-length" ? fmt::format(", or ask for {} at most", model.sequence) : "");
   }
   ModelShape shorter = model;
@@ -205,18 +161,8 @@ void ShapeOptions::refuse_shape(const std::string& name, const std::string& aske
               fmt::format("leave --{} out{}", origin.starts_with("preset ") ? "preset" : name, otherwise));
 }
 
-ModelShape ShapeOptions::unchecked() const {
-  ModelShape shape = shape_;
-  shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
-  shape.groups = groups_ ? groups_ : shape_.heads;
-  shape.tied = !untied_;
-  if (shape.experts.count > 0 && shape.experts.ffn == 0) shape.experts.ffn = shape.ffn;
-  shape.experts.capacity = capacity_.value_or(0);
-  return shape;
-}
-
 ModelShape ShapeOptions::shape() const {
-  const ModelShape shape = unchecked();
+  const ModelShape shape = shape_.completed();
   shape.check();
   return shape;
 }

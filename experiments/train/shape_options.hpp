@@ -1,7 +1,6 @@
 // The options that make up a model's shape. Presets and stored models set them as a user would.
 #pragma once
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,16 +31,11 @@ class ShapeOptions {
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 
  private:
-  void declare_experts(Options& options);
-  ModelShape unchecked() const;
   [[noreturn]] void refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
                                  const std::string& path, const std::string& otherwise = "") const;
 
-  const Options* options_ = nullptr;  // the declared options, which know the source of each value
-  ModelShape shape_;
-  std::optional<double> capacity_;  // of experts; without a value no token is dropped
-  std::int64_t ffn_ = 0, groups_ = 0;
-  bool untied_ = false;
+  const Options* options_ = nullptr;         // the declared options, which know the source of each value
+  ModelShape shape_{.groups = 0, .ffn = 0};  // derived, unless an option sets them
 };
 
 }  // namespace chorale::train

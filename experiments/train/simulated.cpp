@@ -78,7 +78,7 @@ Simulated by_prices(const PlanRequest& request, const std::string& name) {
 void write_step(Recorder& recorder, const Simulated& s, const TrainingOptions& o, std::int64_t peak) {
   const auto waits = [](const std::string& kind) { return kind.starts_with("wait") || kind == "tp calls"; };
   const auto stages = [](const std::string& kind) { return kind == "wait: pp"; };
-  const std::int64_t tokens = o.global_batch * o.shape.sequence;
+  const std::int64_t tokens = o.batch.global * o.shape.sequence;
   TrainRow row{.step = 1,
                .time = s.seconds,
                .loss = NAN,
@@ -136,7 +136,7 @@ SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, 
   for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
   const auto [layout, backends, algorithms] = layout_flags.choice(flags.limits(least.ranks()));
   TrainingOptions options = options_of(layout);
-  const std::int64_t limit = std::exchange(options.memory_limit, 0);
+  const std::int64_t limit = std::exchange(options.memory.limit, 0);
   LayoutLimits limits = flags.limits(options, layout.ranks());
   limits.one_host = !machine_.system || layout.ranks() <= machine_.system->host.accelerators;
   require_fits(layout, limits);
@@ -145,7 +145,7 @@ SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, 
     usage_error("the time of offload and of updates during passes is not predicted by prices",
                 "--place or --update is given", "leave them out, or take a machine of docs/machines.md");
   request_ = planned_on(machine_, name_, options, layout, algorithms);
-  if (layout_flags.leaves_prefetch_open()) request_.options.prefetch_units = fewest_units_ahead(request_).units;
+  if (!options.replicas.prefetch_units) request_.options.replicas.prefetch_units = fewest_units_ahead(request_).units;
   if (machine_.system) require_predictable({.plan = request_, .system = *machine_.system});
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
     stages_.push_back(plan_rank(request_, fullest_rank(options, layout, stage)));

@@ -2,6 +2,7 @@
 
 #include "parallel/context/context.hpp"
 #include "src/base/error.hpp"
+#include "src/base/options.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -9,7 +10,7 @@ namespace {
 
 MaybeMisfit misfit_of_one_sequence(const ContextOptions& options, const ModelShape& shape, const Layout& layout,
                                    const std::vector<int>& hosts) {
-  if (!context_scheme_named(options.scheme).has_levels) return {};
+  if (!options.scheme->has_levels) return {};
   if (MaybeMisfit misfit = misfit_of_cut(options, shape, layout)) return misfit;
   if (options.inner > 0) return misfit_of_heads(options, shape, layout);
   const std::vector<std::int64_t> counts = ranks_by_host(hosts, layout.context_ranks());
@@ -28,17 +29,15 @@ MaybeMisfit misfit_of_one_sequence(const ContextOptions& options, const ModelSha
 const std::vector<ContextScheme>& context_schemes() {
   static const std::vector<ContextScheme> rows{
       {"gather", gather_context, true},
-      {"ulysses", ulysses_context, true},
+      {"ulysses", ulysses_context, true, true},
       {"ring", ring_context, false},
-      {"ulysses-ring", ulysses_ring_context, false, true},
+      {"ulysses-ring", ulysses_ring_context, false, true, true},
   };
   return rows;
 }
 
 const ContextScheme& context_scheme_named(const std::string& name) {
-  const auto row = std::ranges::find(context_schemes(), name, &ContextScheme::name);
-  require(row != context_schemes().end(), "no scheme of context parallelism is called {}", name);
-  return *row;
+  return row_named(context_schemes(), "scheme of context parallelism", name);
 }
 
 MaybeMisfit misfit_on_hosts(const ContextOptions& options, const ModelShape& shape, const Layout& layout,
@@ -52,8 +51,7 @@ MaybeMisfit misfit_on_hosts(const ContextOptions& options, const ModelShape& sha
 }
 
 ContextOptions before_hosts_are_known(ContextOptions options, const ModelShape& shape, const Layout& layout) {
-  if (context_scheme_named(options.scheme).has_levels && options.inner == 0)
-    options.inner = fitting_inner(shape, layout).back();
+  if (options.scheme->has_levels && options.inner == 0) options.inner = fitting_inner(shape, layout).back();
   return options;
 }
 
@@ -63,8 +61,20 @@ std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const Conte
   if (axis.size() == 1) return nullptr;
   if (const MaybeMisfit misfit = misfit_of_one_sequence(options, shape, mesh.layout(), axis.hosts()))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
-  const ContextScheme& scheme = context_scheme_named(options.scheme);
+  const ContextScheme& scheme = *options.scheme;
   return scheme.make(scheme.has_levels ? inner_parts(axis, options.inner) : AxisParts(axis), cut);
+}
+
+void ContextOptions::declare(Options& o) {
+  o.add("context-scheme", context_schemes(), scheme,
+        "how context ranks exchange keys and values; ulysses-ring: ulysses inside a host, ring across hosts");
+  o.add("context-inner", inner,
+        "ulysses-ring: how many ranks exchange heads for tokens, before keys go round among such groups; 0: those of a host")
+      .range(0, 1e6)
+      .only_with("context-scheme", {"ulysses-ring"});
+  o.add("context-cut", token_cuts(), cut,
+        "which tokens of a sequence each context rank has; balanced: by the work of packed documents (--document-mask), "
+        "otherwise zigzag; auto: zigzag if there are enough blocks, else contiguous");
 }
 
 }  // namespace chorale

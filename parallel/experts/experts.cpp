@@ -4,6 +4,7 @@
 
 #include "layers/context.hpp"
 #include "parallel/experts/experts_by_host.hpp"
+#include "src/base/options.hpp"
 #include "src/math/routing.hpp"
 #include "src/memory/on_host.hpp"
 
@@ -166,9 +167,17 @@ std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOpti
     for (const std::int64_t rank :
          context_ranks_along(mesh.layout(), mesh.world().rank(), axes.row_of(axes.names_of(divides_experts).front())))
       places.push_back(cut->places(rank));
-  if (options.by_host && number_of_hosts(experts.hosts()) > 1)
-    return std::make_unique<ExpertsByHost>(experts, options.overlaps, std::move(places));
-  return std::make_unique<ExpertParallel>(experts, options.overlaps, std::move(places));
+  const bool overlaps = options.combine == Combine::overlapped;
+  if (options.dispatch == Dispatch::by_host && number_of_hosts(experts.hosts()) > 1)
+    return std::make_unique<ExpertsByHost>(experts, overlaps, std::move(places));
+  return std::make_unique<ExpertParallel>(experts, overlaps, std::move(places));
+}
+
+void ExchangeOptions::declare(Options& o) {
+  o.add("moe-dispatch", dispatch,
+        "how tokens travel to experts: a row for each expert, or once to a host that has several of a token's experts");
+  o.add("moe-combine", combine,
+        "while rows return from experts, compute the shared expert and weight gradients (overlapped), or wait (blocking)");
 }
 
 }  // namespace chorale

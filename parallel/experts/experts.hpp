@@ -25,8 +25,11 @@
 #include "layers/expert_exchange.hpp"
 #include "parallel/layout/cut.hpp"
 #include "parallel/mesh/mesh.hpp"
+#include "src/base/named.hpp"
 
 namespace chorale {
+
+class Options;
 
 // The tokens of a sequence that each rank along ep has. Empty if all have whole sequences.
 using PlacesOfSources = std::vector<std::vector<std::int64_t>>;
@@ -69,10 +72,18 @@ class ExpertParallel : public ExpertExchange {
   const PlacesOfSources places_;
 };
 
+// plain: a row for each expert. by_host: a token travels once to a host that has several of its experts
+// (experts_by_host.hpp).
+enum class Dispatch : std::uint8_t { plain, by_host };
+constexpr auto names_of(Dispatch) { return Names{"dispatch", "plain", "by-host"}; }
+// overlapped: while rows return from the experts, the layer computes. blocking: it waits, to compare.
+enum class Combine : std::uint8_t { overlapped, blocking };
+constexpr auto names_of(Combine) { return Names{"combine", "overlapped", "blocking"}; }
+
 struct ExchangeOptions {
-  bool by_host =
-      false;  // a token travels once to a host that has several of its experts (parallel/experts/experts_by_host.hpp)
-  bool overlaps = true;  // while rows return from the experts, the layer computes; false: it waits, to compare
+  Dispatch dispatch = Dispatch::plain;
+  Combine combine = Combine::overlapped;
+  void declare(Options& options);
 };
 
 // `cut`: how context-parallel ranks divide sequences; null: as if they did not.

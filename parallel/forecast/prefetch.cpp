@@ -18,11 +18,11 @@ PrefetchChoice fewest_units_ahead(PlanRequest request) {
   if (layout.zero < 3) return {};
   if (layout.zero_ranks() == 1) return {1, "one rank has all shards, so nothing is gathered"};
   // Two micro-batches show both passes, also with the gathers of a pipeline's other micro-batches in between.
-  options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
+  options.batch.global = std::min(options.batch.global, 2 * layout.stages() * layout.replicas() * options.batch.micro);
   std::vector<std::pair<std::int64_t, double>> times;
   for (const std::int64_t units : {1, 2, 4, 8}) {
-    options.prefetch_units = units;
-    if (units > 1 && options.memory_limit > 0 && !has_room(layout, [&](const Layout&) { return options; })) break;
+    options.replicas.prefetch_units = units;
+    if (units > 1 && options.memory.limit > 0 && !has_room(layout, [&](const Layout&) { return options; })) break;
     const StepForecast forecast = forecast_step(request);
     if (!forecast) return {1, forecast.why_not};
     times.emplace_back(units, forecast.time.seconds);

@@ -41,8 +41,8 @@ std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks
 StepForecast forecast_step(const PlanRequest& request) {
   const Layout& layout = request.layout;
   const int ranks = static_cast<int>(layout.ranks());
-  if (request.options.device) return {{}, "times on GPUs are not predicted"};
-  if (request.options.numerics != "fast") return {{}, "only fast numerics are predicted"};
+  if (request.options.kernels.device) return {{}, "times on GPUs are not predicted"};
+  if (request.options.numerics != NumericsKind::fast) return {{}, "only fast numerics are predicted"};
   if (layout.ranks() > forecast::most_ranks)
     return {{},
             fmt::format("the prices of a host's cores predict at most {} ranks, and the layout has {}", forecast::most_ranks,

@@ -32,7 +32,7 @@ namespace chorale {
 struct GenerationOptions {
   ModelShape shape;
   DType compute = DType::f32;
-  std::string numerics = "fast";
+  NumericsKind numerics = NumericsKind::fast;
   int threads = 1;
   const DevicePlugin* device = nullptr;  // null: the host
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layers/context.hpp"
+#include "src/base/named.hpp"
 
 namespace chorale {
 namespace {
@@ -39,18 +40,16 @@ const std::vector<CutRow>& token_cuts() {
   return rows;
 }
 
-const CutRow& token_cut_for(const std::string& name, std::int64_t sequence, std::int64_t ranks) {
-  if (name == "auto") {
-    const CutRow& even = token_cut_for("zigzag", sequence, ranks);
-    const bool fits = Context::leaves_of(sequence).per_sample() >= ranks * even.blocks_per_rank;
-    return fits ? even : token_cut_for("contiguous", sequence, ranks);
-  }
-  const auto row = std::ranges::find(token_cuts(), name, &CutRow::name);
-  require(row != token_cuts().end(), "no cut is called {}", name);
-  return *row;
+const CutRow& token_cut_named(const std::string& name) { return row_named(token_cuts(), "cut of a sequence", name); }
+
+const CutRow& token_cut_for(const CutRow* asked, std::int64_t sequence, std::int64_t ranks) {
+  if (asked) return *asked;
+  const CutRow& even = token_cut_named("zigzag");
+  const bool fits = Context::leaves_of(sequence).per_sample() >= ranks * even.blocks_per_rank;
+  return fits ? even : token_cut_named("contiguous");
 }
 
-TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut)
+TokenCut::TokenCut(std::int64_t sequence, std::int64_t ranks, const CutRow* cut)
     : row_(&token_cut_for(cut, sequence, ranks)), sequence_(sequence), runs_(static_cast<std::size_t>(ranks)) {
   const Leaves leaves = Context::leaves_of(sequence);
   for (std::int64_t block = 0; block < leaves.per_sample(); ++block) {

@@ -31,12 +31,13 @@ struct CutRow {
   bool by_work = false;  // packed samples are cut one by one; rank_of then gives the usual cut, with as many blocks per rank
 };
 const std::vector<CutRow>& token_cuts();
-const CutRow& token_cut_for(const std::string& name, std::int64_t sequence, std::int64_t ranks);
+const CutRow& token_cut_named(const std::string& name);
+const CutRow& token_cut_for(const CutRow* asked, std::int64_t sequence, std::int64_t ranks);  // null: auto
 
 // The cut of one sample, or of all samples if these are cut alike.
 class TokenCut {
  public:
-  TokenCut(std::int64_t sequence, std::int64_t ranks, const std::string& cut);
+  TokenCut(std::int64_t sequence, std::int64_t ranks, const CutRow* cut);  // null: auto
 
   const CutRow& row() const { return *row_; }
   std::int64_t sequence() const { return sequence_; }

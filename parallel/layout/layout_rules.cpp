@@ -122,7 +122,7 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
 MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
   const std::int64_t ranks = l.context_ranks(), sequence = limits.shape.sequence;
   if (ranks == 1) return {};
-  const bool by_host = context_scheme_named(limits.context.scheme).has_levels && limits.context.inner == 0;
+  const bool by_host = limits.context.scheme->has_levels && limits.context.inner == 0;
   if (limits.one_host || !by_host)
     if (MaybeMisfit misfit = misfit_of_heads(limits.context, limits.shape, l)) return misfit;
   if (MaybeMisfit misfit = misfit_of_cut(limits.context, limits.shape, l)) return misfit;
@@ -166,8 +166,8 @@ std::vector<std::int64_t> fitting_inner(const ModelShape& s, const Layout& l) {
 }
 
 MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, const Layout& l) {
-  const bool levels = context_scheme_named(context.scheme).has_levels;
-  if (!levels && context.scheme != "ulysses") return {};
+  const bool levels = context.scheme->has_levels;
+  if (!levels && !context.scheme->divides_heads) return {};
   const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
   const std::int64_t inner = levels && context.inner > 0 ? context.inner : ranks;
   const std::vector<std::int64_t> fitting = fitting_inner(s, l);
@@ -179,7 +179,7 @@ MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, 
   if (inner == ranks)
     return Misfit{
         fmt::format("the context ranks can neither divide nor share the key-value heads, as the scheme {} needs",
-                    context.scheme),
+                    context.scheme->name),
         fmt::format("{} is no multiple of context {}, and the {} query heads of each do not divide among the ranks "
                     "that would share it",
                     heads, ranks, s.queries()),
@@ -193,9 +193,9 @@ MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& s, 
 
 MaybeMisfit misfit_of_cut(const ContextOptions& context, const ModelShape& s, const Layout& l) {
   const CutRow& cut = token_cut_for(context.cut, s.sequence, l.context_ranks());
-  if (!cut.by_work || !context_scheme_named(context.scheme).has_levels) return {};
+  if (!cut.by_work || !context.scheme->has_levels) return {};
   return Misfit{
-      fmt::format("the groups of {} need the same tokens of every sample", context.scheme),
+      fmt::format("the groups of {} need the same tokens of every sample", context.scheme->name),
       fmt::format("context {} with --context-cut {}, which cuts each sample by its documents", l.context_ranks(), cut.name),
       "--context-cut zigzag, or --context-scheme ring"};
 }

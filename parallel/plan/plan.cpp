@@ -64,7 +64,7 @@ class Pretence {
  private:
   // Phantom tensors have no storage, so they need no memory limit and no GPU. With offload to the host they pretend one.
   static TrainingOptions unlimited(TrainingOptions options, Meter* meter) {
-    return options.memory_limit = 0, options.device = nullptr, options.meter = meter, options;
+    return options.memory.limit = 0, options.kernels.device = nullptr, options.kernels.meter = meter, options;
   }
 
   PhantomMemory nothing_;
@@ -76,7 +76,7 @@ class Pretence {
 // most as many micro-batches in flight as there are stages, so more micro-batches do not raise the peak.
 TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
   if (layout.schedule == Layout{}.schedule)
-    options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
+    options.batch.global = std::min(options.batch.global, 2 * layout.stages() * layout.replicas() * options.batch.micro);
   return options;
 }
 
@@ -113,7 +113,7 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const std::int64_t values = options.offload.parameters ? 0 : share(3),
                      gradients = options.offload.gradients ? 0 : share(2);
   const std::int64_t value = size_of(options.compute);
-  return values * value + gradients * std::min(value, size_of(options.gradient_sums.value_or(options.compute)));
+  return values * value + gradients * std::min(value, size_of(options.replicas.gradient_sums.value_or(options.compute)));
 }
 
 // At most 32 other layouts of the same number of ranks (there may be hundreds): first `asked` with higher ZeRO stages,
@@ -158,7 +158,7 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
                            const OffloadOptions& offload) {
     const auto changed = [&](const Layout& other) {
       TrainingOptions options = options_of(other);
-      options.remake = remake, options.micro_batch = micro_batch, options.offload = offload;
+      options.remake = remake, options.batch.micro = micro_batch, options.offload = offload;
       return options;
     };
     const bool enough = has_room(on, changed);
@@ -166,21 +166,21 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
     return enough;
   };
   const std::string remake = "--recompute full", micro_batch = "--micro-batch-size 1";
-  const bool can_remake = asked.remake != Remake::full, can_divide = asked.micro_batch > 1;
-  if (can_remake) attempt({remake}, layout, Remake::full, asked.micro_batch, asked.offload);
+  const bool can_remake = asked.remake != Remake::full, can_divide = asked.batch.micro > 1;
+  if (can_remake) attempt({remake}, layout, Remake::full, asked.batch.micro, asked.offload);
   if (can_divide) attempt({micro_batch}, layout, asked.remake, 1, asked.offload);
   OffloadOptions now = asked.offload;
-  if (asked.device) now.to_host = true;
+  if (asked.kernels.device) now.to_host = true;
   const std::vector<OffloadOptions> more = more_in_tier(now, layout);
   for (const OffloadOptions& offload : more)
-    if (attempt({words_of(offload)}, layout, asked.remake, asked.micro_batch, offload)) break;
+    if (attempt({words_of(offload)}, layout, asked.remake, asked.batch.micro, offload)) break;
   std::vector<std::string> both;
   if (can_remake) both.push_back(remake);
   if (can_divide) both.push_back(micro_batch);
   if (flags.empty() && both.size() == 2) attempt(both, layout, Remake::full, 1, asked.offload);
   const auto last = [&](const Layout& on, const OffloadOptions& offload, std::vector<std::string> words) {
     words.push_back(words_of(offload));
-    if (flags.empty()) attempt(words, on, asked.remake, asked.micro_batch, offload);
+    if (flags.empty()) attempt(words, on, asked.remake, asked.batch.micro, offload);
     words.insert(words.end(), both.begin(), both.end());
     if (flags.empty() && !both.empty()) attempt(words, on, Remake::full, 1, offload);
   };
@@ -208,7 +208,7 @@ RankPlan observed(const Training& training) {
   plan.held_bytes = ledger.total();
   plan.peak_bytes = ledger.total_peak();
   plan.axes = accounts_of(training.mesh());
-  const std::int64_t share = training.options().global_batch / training.mesh().data().size();
+  const std::int64_t share = training.options().batch.global / training.mesh().data().size();
   plan.flops = flops_per_sample(training) * static_cast<double>(share);
   return plan;
 }
@@ -223,10 +223,10 @@ RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(reque
 std::int64_t brief_peak(PlanRequest request, std::int64_t stage) {
   const Layout& l = request.layout;
   TrainingOptions& o = request.options;
-  const std::int64_t sequences = l.replicas() * o.micro_batch;
-  std::int64_t number = std::min(o.global_batch / sequences, 2 * l.stages());
+  const std::int64_t sequences = l.replicas() * o.batch.micro;
+  std::int64_t number = std::min(o.batch.global / sequences, 2 * l.stages());
   if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());  // as interleaving takes them
-  o.global_batch = number * sequences;
+  o.batch.global = number * sequences;
   return plan_rank(request, fullest_rank(o, l, stage)).peak_bytes;
 }
 
@@ -252,7 +252,7 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     });
   if (request.options.update == UpdateTime::speculative)
     pretence.sent_by([&](Training& t) {
-      t.optimizer().take_back(t.options().queue());
+      t.optimizer().take_back(t.options().kernels.queue());
       plan.tier_take_back = t.tier_updates();
     });
   return plan;
@@ -291,7 +291,7 @@ bool knows_routing(const TrainingOptions& options, const Layout& layout) {
   const Experts& experts = options.shape.experts;
   if (!experts.forced() || layout.context_ranks() == 1) return experts.forced();
   const CutRow& cut = token_cut_for(options.context.cut, options.shape.sequence, layout.context_ranks());
-  return experts.capacity == 0 && !(cut.by_work && options.packed);
+  return experts.capacity == 0 && !(cut.by_work && options.batch.packed);
 }
 
 std::string difference(const TierTraffic& planned, const TierTraffic& made) {
@@ -326,7 +326,7 @@ std::string difference(const Accounts& planned, const Accounts& made, bool knows
 
 std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is) {
   const TrainingOptions options = options_of(layout);
-  const std::int64_t limit = options.memory_limit;
+  const std::int64_t limit = options.memory.limit;
   if (limit == 0) return std::nullopt;
   const auto [stage, plan] = fullest_stage(briefly(options, layout), layout);
   if (plan.peak_bytes <= limit) return std::nullopt;
@@ -357,9 +357,9 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
 
 bool has_room(const Layout& layout, const OptionsOf& options_of) {
   const TrainingOptions options = options_of(layout), brief = briefly(options, layout);
-  if (!go_together(options, layout) || least_bytes(options, layout) > options.memory_limit) return false;
+  if (!go_together(options, layout) || least_bytes(options, layout) > options.memory.limit) return false;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
-    if (plan_stage(brief, layout, stage).peak_bytes > options.memory_limit) return false;
+    if (plan_stage(brief, layout, stage).peak_bytes > options.memory.limit) return false;
   return true;
 }
 

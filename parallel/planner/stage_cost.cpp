@@ -144,7 +144,7 @@ class Pricing {
 
 // The number of micro-batches of a short step that may stand for the whole step: three, or what interleaving needs.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t all = options.global_batch / (layout.replicas() * options.micro_batch);
+  const std::int64_t all = options.batch.global / (layout.replicas() * options.batch.micro);
   std::int64_t few = 3;
   if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
   return std::min(all, few);
@@ -193,7 +193,7 @@ CallTime time_of_call(const Script::Call& call, const System& system, int groups
 StageCost stage_cost(const StageRequest& request, const System& system, int rank) {
   PlanRequest brief = request.plan;
   const Layout& layout = brief.layout;
-  brief.options.global_batch = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.micro_batch;
+  brief.options.batch.global = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.batch.micro;
   const Script script = script_of(brief, rank, brief.options.offload.any());
   return Pricing(request, system, script).run();
 }

@@ -79,11 +79,11 @@ void require_predictable(const StepRequest& request) {
   const System& s = request.system;
   require_network(s, request.plan.layout.ranks());
   if (o.update != UpdateTime::after)
-    usage_error("the time of updates during passes is not predicted",
-                fmt::format("--update {}", update_times[static_cast<std::size_t>(o.update)]), "leave out --update");
+    usage_error("the time of updates during passes is not predicted", fmt::format("--update {}", name_of(o.update)),
+                "leave out --update");
   if (o.offload.any()) require_copies(o, s.host);
-  if (o.numerics != "fast")
-    usage_error("only fast numerics are predicted", "numerics " + o.numerics, "leave out --numerics");
+  if (o.numerics != NumericsKind::fast)
+    usage_error("only fast numerics are predicted", fmt::format("numerics {}", name_of(o.numerics)), "leave out --numerics");
   rate_of(s.accelerator, name_of(o.compute));
   if (!request.products.empty()) rate_of(s.accelerator, request.products);
 }
@@ -115,7 +115,7 @@ PredictedStep predict_step(const StepRequest& request) {
   predicted.step = execute({request.system, predicted.ranks, costs, stages, schedule});
   predicted.seconds = predicted.step.seconds * slowness(request.system.network, hosts);
   predicted.model_flops =
-      options.shape.flops_per_token() * static_cast<double>(options.global_batch * options.shape.sequence);
+      options.shape.flops_per_token() * static_cast<double>(options.batch.global * options.shape.sequence);
   predicted.peak_flops = rate_of(request.system.accelerator, recorded.products).flops * static_cast<double>(layout.ranks());
   return predicted;
 }

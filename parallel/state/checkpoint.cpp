@@ -110,7 +110,7 @@ std::vector<StateTensor> Checkpoint::tensors() const {
 void Checkpoint::require_model(const ModelShape& here) const {
   const auto facts = [](const ModelShape& m) {
     return std::vector<std::pair<const char*, std::string>>{
-        {"family", m.family},
+        {"family", name_of(m.family)},
         {"layers", fmt::format("{}", m.layers)},
         {"heads", fmt::format("{}", m.heads)},
         {"groups", fmt::format("{}", m.groups)},
@@ -128,7 +128,7 @@ void Checkpoint::require_model(const ModelShape& here) const {
         {"experts' ffn", fmt::format("{}", m.experts.ffn)},
         {"shared expert's ffn", fmt::format("{}", m.experts.shared_ffn)},
         {"frequency of experts", fmt::format("{}", m.experts.every)},
-        {"score function", m.experts.score},
+        {"score function", name_of(m.experts.score)},
         {"softmax before the choice", fmt::format("{}", m.experts.before_choice)},
         {"scale of weights", fmt::format("{}", m.experts.scale)},
         {"groups of experts", fmt::format("{}", m.experts.groups)},

@@ -99,7 +99,7 @@ ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base 
   for (const char* option : {"attention_bias", "mlp_bias"}) config.only(option, false, false);
   config.only<std::int64_t>("pretraining_tp", 1, 1);
   config.require_unscaled_positions("rope_scaling");
-  ModelShape shape{.family = "llama"};
+  ModelShape shape{.family = ModelFamily::llama};
   shape.layers = config.size("num_hidden_layers"), shape.heads = config.size("num_attention_heads"),
   shape.width = config.size("hidden_size");
   shape.groups = config.size("num_key_value_heads", shape.heads), shape.ffn = config.size("intermediate_size");
@@ -260,11 +260,11 @@ std::string model_type_of(const ModelShape& s) {
   }
   if (e.count == 0) return s.qk_norm ? "qwen3" : "llama";
   const char* const stays = "its checkpoints can be loaded with --load";
-  if (e.shared_ffn > 0 || e.score != "softmax" || e.scale != 1 || e.groups > 1)
+  if (e.shared_ffn > 0 || e.score != ScoreFunction::softmax || e.scale != 1 || e.groups > 1)
     refuse(fmt::format("Mixtral and Qwen3-MoE have no shared expert, sigmoid scores, scale or groups, but here are "
                        "moe-shared-expert-intermediate-size {}, moe-router-score-function {}, "
                        "moe-router-topk-scaling-factor {} and moe-router-num-groups {}",
-                       e.shared_ffn, e.score, e.scale, e.groups),
+                       e.shared_ffn, name_of(e.score), e.scale, e.groups),
            stays);
   if (!s.qk_norm && (e.every > 1 || e.before_choice))
     refuse(fmt::format("Mixtral has experts in every block, with weights from the softmax over the chosen, but here are "

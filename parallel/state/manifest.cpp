@@ -12,8 +12,21 @@ namespace chorale {
 
 using nlohmann::json;
 
-static void to_json(json& value, DType dtype) { value = name_of(dtype); }
-static void from_json(const json& value, DType& dtype) { dtype = dtype_named(value.get<std::string>()); }
+template <Named Enum>
+void to_json(json& value, Enum named_value) {
+  value = name_of(named_value);
+}
+template <Named Enum>
+void from_json(const json& value, Enum& named_value) {
+  named_value = named<Enum>(value.get<std::string>());
+}
+static void to_json(json& value, const std::optional<ForcedRouting>& routing) {
+  value = routing ? name_of(*routing) : learned_routing;
+}
+static void from_json(const json& value, std::optional<ForcedRouting>& routing) {
+  const std::string name = value.get<std::string>();
+  routing = name == learned_routing ? std::optional<ForcedRouting>() : named<ForcedRouting>(name);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Slab, dim, first, length)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Part, slab, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)

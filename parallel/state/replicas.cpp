@@ -21,7 +21,7 @@ using Ranks = std::vector<std::int64_t>;
 // algorithms if they are spread differently over hosts, so their copies may be rounded differently.
 std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
-  const bool exact = training.options().numerics == "exact";
+  const bool exact = training.options().numerics == NumericsKind::exact;
   const Mesh& mesh = training.mesh();
   return fmt::format("{}|{} {} {}|{} {}|{} {} {:#x}\n", t.name, part.slab.dim, part.slab.first, part.slab.length, part.first,
                      part.count, exact ? 0 : mesh.tensor().rank(), exact ? 0 : mesh.pipeline().rank(), hash_of(t));

@@ -14,9 +14,9 @@ namespace {
 constexpr std::int64_t version_of_sums = 2;
 
 std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
-  if (o.numerics != "exact") return {};
+  if (o.numerics != NumericsKind::exact) return {};
   return {
-      {"version", version_of_sums}, {"leaf", Context::leaves_of(o.shape.sequence).length}, {"global batch", o.global_batch}};
+      {"version", version_of_sums}, {"leaf", Context::leaves_of(o.shape.sequence).length}, {"global batch", o.batch.global}};
 }
 
 // The rounding of exact numerics depends on these sizes, so they must be the same as when the checkpoint was saved.
@@ -26,7 +26,7 @@ void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options
   if (saved.empty() != mine.empty())
     usage_error("the checkpoint was made with other numerics",
                 fmt::format("{} was made with {} numerics, this run uses {}", path, saved.empty() ? "fast" : "exact",
-                            options.numerics),
+                            name_of(options.numerics)),
                 fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
   if (!saved.empty() && !saved.contains("version"))
     usage_error("the checkpoint was made by an older version of exact numerics, which rounds other sums",

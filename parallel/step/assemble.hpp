@@ -1,5 +1,4 @@
-// Builds the parts of a Training from its options and layout: connections, pipeline schedule, buckets, reducer and update
-// rule.
+// Builds the parts of a Training from its options and layout: connections, pipeline schedule, buckets and reducer.
 #pragma once
 #include "parallel/step/training.hpp"
 
@@ -9,6 +8,5 @@ void check(const TrainingOptions& options, const Layout& layout);  // usage erro
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, ReductionListener& listener);
-std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& options);
 
 }  // namespace chorale

@@ -5,10 +5,26 @@
 #include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/options.hpp"
 #include "src/base/text.hpp"
 #include "src/tier/file_tier.hpp"
 
 namespace chorale {
+
+void OffloadOptions::declare(Options& o, const std::function<std::string()>& nothing_in_file) {
+  o.add("offload-folder", folder, "folder of this file, on a local disk; the file has no name, so none is left behind")
+      .words("DIR")
+      .only_where("offload", nothing_in_file);
+  o.add_bytes("offload-window", window_bytes,
+              "bytes of each tensor that an update of offloaded states has in memory at once")
+      .range(4096, 1e12)
+      .only_where("offload", nothing_in_file);
+}
+
+std::int64_t OffloadOptions::window_elements() const {
+  require(window_bytes >= 4096, "a window of {} bytes is less than a page of 4096", window_bytes);
+  return window_bytes / 4096 * 1024;
+}
 
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout, bool on_device) {
   if (on_device && options.any() && !options.to_host)

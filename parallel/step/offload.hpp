@@ -22,6 +22,7 @@
 // values of a tied table are read twice more.
 // Gradients that ranks sum in bf16 move half as many bytes.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,13 +33,18 @@
 
 namespace chorale {
 
+class Options;
+
 struct OffloadOptions {
   bool parameters = false, gradients = false, optimizer = false;  // which of them live in the tier
   std::string folder = ".";                                       // of the file
-  std::int64_t window_elements = 1 << 20;                         // of each tensor that an update brings to memory at once
+  std::int64_t window_bytes = 4 << 20;                            // of each tensor that an update brings to memory at once
   bool to_host = false;      // the tier is the host's memory, for a GPU; else it is a file
   bool activations = false;  // which full recomputation keeps
+  // All but the places, which the program gives as a list of words (experiments/train/offload_places.hpp).
+  void declare(Options& options, const std::function<std::string()>& nothing_in_file);
   bool any() const { return parameters || gradients || optimizer || activations; }
+  std::int64_t window_elements() const;  // of four bytes; windows are whole pages
 };
 
 // Whether the layout keeps shards that can be offloaded, and the tier suits where the ranks compute.

@@ -6,8 +6,13 @@
 #include <set>
 
 #include "parallel/step/buckets.hpp"
+#include "src/base/named.hpp"
 
 namespace chorale {
+
+// bucketed: during the backward pass. naive: at its end; does not work with ZeRO.
+enum class ReducerKind : std::uint8_t { naive, bucketed };
+constexpr auto names_of(ReducerKind) { return Names{"reducer", "naive", "bucketed"}; }
 
 // What reducers tell an update that overlaps the backward pass (updates.hpp). The defaults are for those that need not know.
 class ReductionListener {

@@ -19,9 +19,10 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
     : options_(options),
       mesh_(std::move(mesh)),
       clock_(clock),
-      account_(mesh_, options.queue(), clock),
-      memory_(memory, options.memory_limit, options.contiguous_memory, options.offload, options.device, options.meter),
-      numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
+      account_(mesh_, options.kernels.queue(), clock),
+      memory_(memory, options.memory.limit, options.memory.contiguous, options.offload, options.kernels.device,
+              options.kernels.meter),
+      numerics_((check(options, mesh_.layout()), numerics_on(options.kernels.device, options.numerics))),
       connections_(options, mesh_),
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
@@ -29,24 +30,24 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       read_by_(read_at_latest(schedule_, mesh_.pipeline().rank())),
       choices_(options.shape),
       balance_(options.shape, memory_.allocator()),
-      batch_totals_(memory_.allocator(), options.numerics == "exact", choices_.words()) {
-  if (!options_.timer && memory.stores()) options_.timer = &account_.work();
-  memory_.ledger().add(Category::workspace, options.device_bytes);
-  const std::int64_t tokens = options.global_batch * options.shape.sequence;
+      batch_totals_(memory_.allocator(), options.numerics == NumericsKind::exact, choices_.words()) {
+  if (!options_.kernels.timer && memory.stores()) options_.kernels.timer = &account_.work();
+  memory_.ledger().add(Category::workspace, options.kernels.workspace_bytes);
+  const std::int64_t tokens = options.batch.global * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   if (FileTier* const file = memory_.file())
     file->measure(clock_, [this](double begins, double ends) {
       account_.trace().add({.kind = Trace::Kind::file, .begins = begins, .ends = ends});
     });
-  if (options.offload.gradients && options.offload.to_host) host_numerics_ = numerics_named(options.numerics);
+  if (options.offload.gradients && options.offload.to_host) host_numerics_ = numerics_of(options.numerics);
   BucketOptions to_buckets = bucket_options(options_, mesh_, *numerics_);
-  to_buckets.window_elements = options.offload.window_elements;
+  to_buckets.window_elements = options.offload.window_elements();
   if (options.offload.parameters) to_buckets.values_in = memory_.tier();
   if (options.offload.gradients) to_buckets.gradients_in = memory_.tier();
   buckets_ = std::make_unique<Buckets>(stage_.units(), to_buckets, mesh_, memory_.allocator());
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_.allocator(), options.seed,
-                                           update_queue(), options.masters, optimizer_tier());
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options.optimizer), buckets_->owned(), memory_.allocator(), options.seed,
+                                           update_queue(), options.optimizer.masters, optimizer_tier());
   updates_ = std::make_unique<Updates>(options.update, *optimizer_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_ = reducer_of(options, *buckets_, *updates_);
   reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
@@ -62,7 +63,7 @@ void Training::replace_attention(const Replacement<AttentionScheme>& with) {
 }
 
 OptimizerTier Training::optimizer_tier() {
-  OptimizerTier tier{.elements = options_.offload.window_elements,
+  OptimizerTier tier{.elements = options_.offload.window_elements(),
                      .keeps_old = options_.update == UpdateTime::speculative,
                      .delays = options_.update == UpdateTime::delayed};
   if (options_.offload.optimizer) tier.states = memory_.tier();
@@ -72,13 +73,13 @@ OptimizerTier Training::optimizer_tier() {
 }
 
 Queue Training::update_queue() const {
-  Queue queue = options_.queue();
+  Queue queue = options_.kernels.queue();
   if (options_.offload.optimizer && options_.offload.to_host) queue.device = nullptr;
   return queue;
 }
 
 RunContext Training::run_context() {
-  RunContext run{.queue = options_.queue(),
+  RunContext run{.queue = options_.kernels.queue(),
                  .memory = memory_.allocator(),
                  .numerics = *numerics_,
                  .compute = options_.compute,
@@ -95,8 +96,8 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
                     .sequence = options_.shape.sequence,
                     .first_token = cut().runs(here).front().first,
                     .tokens = tokens};
-  make_tables(cut(), here, samples, options_.packed, context);
-  if (context.attention && !options_.device) context.attention_work = &connections_.attention_work;
+  make_tables(cut(), here, samples, options_.batch.packed, context);
+  if (context.attention && !options_.kernels.device) context.attention_work = &connections_.attention_work;
   context.after_layer = [this] {
     mesh_.world().poll();
     updates_->progress();
@@ -111,10 +112,10 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
 
 std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
                                            std::int64_t samples) {
-  auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
+  auto batch = std::make_unique<MicroBatch>(context(place, options_.batch.micro), options_.remake == Remake::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
-  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.packed || context.attention_work))
+  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.batch.packed || context.attention_work))
     read_rows(read, cursor, samples, cut(), mesh_.context().rank(), *batch);
   return batch;
 }
@@ -124,7 +125,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
                                     const Prepare& prepare, const std::function<bool(std::int64_t)>& ends_before) {
-  const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
+  const std::int64_t micro = options_.batch.micro, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
@@ -140,14 +141,14 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
   const Shape message{connections_.boundary->rows(micro * tokens_here()), options_.shape.width};
   PipelineTimes times =
       run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message, read_by, ends_before}, clock_);
-  if (options_.meter) options_.meter->begins({});
+  if (options_.kernels.meter) options_.kernels.meter->begins({});
   return times;
 }
 
 PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
   batch_totals_.clear();
   choices_.clear();
-  return run_samples(read, samples_, options_.global_batch, schedule_, read_by_, [&](MicroBatch& batch) {
+  return run_samples(read, samples_, options_.batch.global, schedule_, read_by_, [&](MicroBatch& batch) {
     batch.context.tape = &batch.tape;
     if (options_.offload.activations)
       batch.context.kept_inputs = &batch.kept_inputs.emplace(memory_.allocator(), *memory_.tier(), buckets_->traffic());
@@ -158,14 +159,14 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 }
 
 StepResult Training::step(const ReadSamples& read) {
-  StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
+  StepResult result{.step = steps_ + 1, .rate = options_.optimizer.rate.at(steps_), .loss_scale = options_.scaler.scale};
   account_.begin(result.step);
   if (memory_.arena()) memory_.arena()->begin_step();
   const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
   // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
   // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
-  const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
+  const std::int64_t most_tokens = options_.batch.global * options_.shape.sequence;
   const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
   updates_->begin(result.rate, usual);
   account_.mark(StepAccount::cleared);
@@ -193,7 +194,8 @@ StepResult Training::step(const ReadSamples& read) {
         Exit::runtime, "tensor ranks sent the same tokens to different experts",
         fmt::format("in step {}, their counts of choices differ, so their sums over tp have other bits", result.step),
         "use --algorithm auto instead of native, ranks on hosts of one kind, or --numerics exact");
-  const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
+  const double clip =
+      options_.optimizer.clip > 0 ? std::min(1.0, options_.optimizer.clip / (result.gradient_norm + 1e-6)) : 1;
   account_.update_begins();
   if (!result.skipped) balance_.step(choices_);  // reads biases from the device, which has no work queued yet
   const Updates::Done done = updates_->end(result.rate, scale * clip, result.skipped);
@@ -203,7 +205,7 @@ StepResult Training::step(const ReadSamples& read) {
   result.updates = done.sweeps, result.taken_back = done.taken_back;
   if (memory_.arena()) memory_.arena()->end_step();
   ++steps_;
-  samples_ += options_.global_batch;
+  samples_ += options_.batch.global;
   const FileTier::Times after = memory_.file_times();
   result.tier_exposed = after.waited - before.waited;
   result.tier_hidden = std::max(after.in_flight - before.in_flight - result.tier_exposed, 0.0);
@@ -214,8 +216,8 @@ StepResult Training::step(const ReadSamples& read) {
 
 StepResult Training::skip_step() {
   StepResult result{.step = ++steps_, .loss = NAN, .gradient_norm = NAN, .skipped = true, .updates = 0};
-  result.rate = options_.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
-  samples_ += options_.global_batch;
+  result.rate = options_.optimizer.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
+  samples_ += options_.batch.global;
   choices_.clear();  // the repetition of the step counted those of this rank
   if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
   return result;
@@ -238,7 +240,7 @@ SquareSum Training::squares_of_gradients(double scale) {
   const bool on_host = offload.gradients && offload.to_host;
   const Numerics& numerics = on_host ? *host_numerics_ : *numerics_;
   SquareSum squares = batch_totals_.squares();
-  Queue queue = options_.queue();
+  Queue queue = options_.kernels.queue();
   if (on_host) squares.there = nullptr, queue.device = nullptr;
   std::vector<ScaledSlice> gradients;
   const auto list = [&](const Parameter& p, const Slice& gradient) {
@@ -281,7 +283,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
-  const std::int64_t whole = options_.micro_batch * mesh_.data().size(), all = (samples + whole - 1) / whole;
+  const std::int64_t whole = options_.batch.micro * mesh_.data().size(), all = (samples + whole - 1) / whole;
   // The answer to a vote is read at the next vote. By then the last stage of a pipeline has voted too, so no stage waits for
   // it, and the pipeline does not drain.
   const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
@@ -348,7 +350,7 @@ Keeps Training::declared() {
   if (options_.offload.activations)
     one.kept_inputs = &kept_inputs.emplace(memory_.allocator(), *memory_.tier(), buckets_->traffic());
   one.tokens = {.sequence = options_.shape.sequence, .tokens = tokens_here()};
-  return stage_.chunks()[0].keeps(options_.micro_batch * tokens_here(), one);
+  return stage_.chunks()[0].keeps(options_.batch.micro * tokens_here(), one);
 }
 
 }  // namespace chorale

@@ -16,63 +16,18 @@
 #include <string>
 
 #include "layers/choice_counts.hpp"
-#include "layers/learning_rate.hpp"
-#include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
 #include "parallel/step/batch_totals.hpp"
 #include "parallel/step/connections.hpp"
 #include "parallel/step/rank_memory.hpp"
 #include "parallel/step/rows.hpp"
-#include "parallel/step/stage.hpp"
 #include "parallel/step/step_account.hpp"
-#include "parallel/step/updates.hpp"
+#include "parallel/step/training_options.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
 
 namespace chorale {
-
-struct TrainingOptions {
-  ModelShape shape;
-  Remake remake = Remake::none;
-  DType compute = DType::f32;
-  std::string numerics = "fast";
-  std::int64_t global_batch = 8, micro_batch = 8;  // sequences
-  std::string optimizer = "adamw";
-  bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
-  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, momentum = 0.9;
-  double clip = 1;  // the largest gradient norm; 0: no clipping
-  LearningRate rate;
-  LossScaler scaler;
-  std::uint64_t seed = 1234;
-  int threads = 1;
-  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
-  std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
-  std::string reducer = "bucketed";      // or "naive", which does not work with ZeRO
-  std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
-  bool contiguous_memory = false;        // activations and gradients that a step makes lie in one piece of memory
-  bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
-  ExchangeOptions exchange = {};         // how rows travel to experts and back
-  ContextOptions context = {};           // how ranks divide the tokens of a sequence, and attend to each other's keys
-  bool packed = false;                   // a sample may hold several documents (src/data/documents.hpp)
-  std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
-  OffloadOptions offload = {};           // what lives in a file
-  UpdateTime update = UpdateTime::after;
-  BuildModel build = {};            // builds the model; empty: build_gpt
-  Meter* meter = nullptr;           // of a plan: learns the work of the kernels
-  KernelTimer* timer = nullptr;     // learns when kernels run; null: the trace of the account does
-  std::int64_t prefetch_units = 1;  // under ZeRO-3, how many units ahead values are gathered
-  // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
-  // Numerics::gradient_type before. Empty: in that type too.
-  std::optional<DType> gradient_sums = {};
-
-  Queue queue() const {
-    Queue queue = queue_on(device, threads);
-    queue.meter = meter;
-    queue.timer = timer;
-    return queue;
-  }
-};
 
 class Training {
  public:

@@ -8,12 +8,6 @@
 
 namespace chorale {
 
-UpdateTime update_time_named(const std::string& name) {
-  const auto row = std::ranges::find(update_times, name);
-  require(row != std::end(update_times), "no update is called {}", name);
-  return static_cast<UpdateTime>(row - std::begin(update_times));
-}
-
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
   if (time == UpdateTime::after) return update;
   if (time != UpdateTime::delayed) return {};

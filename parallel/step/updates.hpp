@@ -14,7 +14,6 @@
 // time after every layer. `speculative` keeps the old states: as much memory again, in the same tier. `delayed` keeps master
 // copies of all weights.
 #pragma once
-#include <string>
 
 #include "layers/optimizer.hpp"
 #include "parallel/step/reducer.hpp"
@@ -22,8 +21,7 @@
 namespace chorale {
 
 enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed };
-inline constexpr const char* update_times[] = {"after", "overlapped", "speculative", "delayed"};
-UpdateTime update_time_named(const std::string& name);
+constexpr auto names_of(UpdateTime) { return Names{"time of updates", "after", "overlapped", "speculative", "delayed"}; }
 
 // The part of an update's bytes that moves while nothing computes. Delayed updates have only the publication of the values
 // there: masters that are read, values that are written.

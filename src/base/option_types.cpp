@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "src/base/error.hpp"
 #include "src/base/options.hpp"
 #include "src/base/text.hpp"
 
@@ -30,6 +31,17 @@ std::string outside(const Option& option, double value) {
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
+bool is_whole(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
+
+// Parses a whole number into the field and the option's text. Returns "", or what was expected if the number is invalid.
+std::string assign_whole(const std::string& text, std::int64_t& field, Option& option) {
+  std::int64_t value = 0;
+  if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); })) return "a whole number";
+  if (std::string expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
+  field = value;
+  return option.text = fmt::format("{}", field), "";
+}
+
 // Parses a number into the field and the option's text. Returns "", or what was expected if the number is invalid.
 std::string assign_number(const std::string& text, double& field, Option& option) {
   double value = 0;
@@ -38,6 +50,17 @@ std::string assign_number(const std::string& text, double& field, Option& option
   if (std::string expected = outside(option, value); !expected.empty()) return expected;
   field = value;
   return option.text = fmt::format("{}", field), "";
+}
+
+// Takes the word `none`, or calls `assign`. Returns "", or what was expected. If `none` is a number, that does not name it.
+template <class Assign>
+std::string assign_or_none(const std::string& text, const std::string& none, Option& option, const Assign& assign) {
+  if (text == none) {
+    option.text = text;
+    return "";
+  }
+  const std::string expected = assign();
+  return expected.empty() || is_whole(none) ? expected : fmt::format("{}, or {}", expected, none);
 }
 
 // Parses a size into the field and the option's text. Returns "", or what was expected if the size is invalid.
@@ -63,26 +86,65 @@ Option& Options::add(const std::string& name, bool& field, const std::string& ab
     option.assign = [&field, &option](const std::string& text) { return field = (option.text = text) == "yes", ""; };
     return option;
   }
+  return add_switch(name, about, [&field](bool on) { field = on; });
+}
+
+Option& Options::add_no(const std::string& name, bool& field, const std::string& about) {
+  require(field, "{} turns off what is off already", name);
+  return add_switch(name, about, [&field](bool off) { field = !off; });
+}
+
+Option& Options::add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set) {
   Option& option = insert({.name = name, .about = about, .text = "false", .is_switch = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
+  option.assign = [&option, set = std::move(set)](const std::string& text) -> std::string {
     const auto value = parse_switch(text);
     if (!value) return "yes or no";
-    field = *value;
-    return option.text = field ? "true" : "false", "";  // TOML's own words, which config files and records keep
+    set(*value);
+    option.text = *value ? "true" : "false";  // TOML's own words, which config files and records keep
+    return "";
   };
+  return option;
+}
+
+Option& Options::add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
+                            const std::string& about, std::function<void(const std::string&)> set) {
+  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = first, .choices = std::move(names)});
+  option.assign = [&option, set = std::move(set)](const std::string& text) { return set(option.text = text), ""; };
   return option;
 }
 
 Option& Options::add(const std::string& name, std::int64_t& field, const std::string& about) {
   Option& option =
       insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
+  option.assign = [&field, &option](const std::string& text) { return assign_whole(text, field, option); };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::uint64_t& field, const std::string& about) {
+  Option& option =
+      insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
+  option.assign = [&field, &option](const std::string& text) {
     std::int64_t value = 0;
-    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); }))
-      return "a whole number";
-    if (const auto expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
-    field = value;
-    return option.text = fmt::format("{}", field), "";
+    std::string expected = assign_whole(text, value, option);
+    if (expected.empty()) field = static_cast<std::uint64_t>(value);
+    return expected;
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
+                     const std::string& about) {
+  const bool is_number = is_whole(none);
+  Option& option = insert({.name = name,
+                           .about = about,
+                           .metavar = is_number ? "N" : "N|" + none,
+                           .text = field ? fmt::format("{}", *field) : none,
+                           .is_number = is_number});
+  option.assign = [&field, &option, none](const std::string& text) {
+    std::int64_t value = 0;
+    std::string expected = assign_or_none(text, none, option, [&] { return assign_whole(text, value, option); });
+    if (expected.empty()) field = option.text == none ? std::optional<std::int64_t>() : value;
+    return expected;
   };
   return option;
 }
@@ -94,13 +156,19 @@ Option& Options::add_bytes(const std::string& name, std::int64_t& field, const s
   return option;
 }
 
-Option& Options::add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "BYTES|auto", .text = field ? fmt::format("{}", *field) : "auto"});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    if (text == "auto") return field.reset(), option.text = text, "";
-    std::string expected = assign_bytes(text, field.emplace(), option);
-    return expected.empty() ? expected : expected + ", or auto";
+Option& Options::add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
+                           const std::string& about) {
+  const bool is_number = is_whole(none);
+  Option& option = insert({.name = name,
+                           .about = about,
+                           .metavar = is_number ? "BYTES" : "BYTES|" + none,
+                           .text = field ? fmt::format("{}", *field) : none,
+                           .is_number = is_number});
+  option.assign = [&field, &option, none](const std::string& text) {
+    std::int64_t value = 0;
+    std::string expected = assign_or_none(text, none, option, [&] { return assign_bytes(text, value, option); });
+    if (expected.empty()) field = option.text == none ? std::optional<std::int64_t>() : value;
+    return expected;
   };
   return option;
 }
@@ -123,16 +191,14 @@ Option& Options::add(const std::string& name, double& field, const std::string& 
   return option;
 }
 
-Option& Options::add(const std::string& name, const std::string& none, std::optional<double>& field,
-                     const std::string& about) {
+Option& Options::add(const std::string& name, const std::string& none, double& field, const std::string& about) {
   Option& option =
-      insert({.name = name, .about = about, .metavar = "X|" + none, .text = field ? fmt::format("{}", *field) : none});
-  option.assign = [&field, &option, none](const std::string& text) -> std::string {
-    if (text == none) return field.reset(), option.text = text, "";
+      insert({.name = name, .about = about, .metavar = "X|" + none, .text = field != 0 ? fmt::format("{}", field) : none});
+  option.assign = [&field, &option, none](const std::string& text) {
     double value = 0;
-    std::string expected = assign_number(text, value, option);
-    if (!expected.empty()) return fmt::format("{}, or {}", expected, none);
-    return field = value, "";
+    std::string expected = assign_or_none(text, none, option, [&] { return assign_number(text, value, option); });
+    if (expected.empty()) field = value;
+    return expected;
   };
   return option;
 }
@@ -143,7 +209,7 @@ Option& Options::add_relative(const std::string& name, const std::string& whole,
   };
   Option& option = insert({.name = name, .about = about, .metavar = "X", .text = text_of(field)});
   option.assign = [&field, &option, text_of, suffix = "*" + whole](const std::string& text) -> std::string {
-    Relative share{.relative = text.ends_with(suffix)};
+    Relative share(0, text.ends_with(suffix));
     const std::string number = share.relative ? text.substr(0, text.size() - suffix.size()) : text;
     if (!parse_whole(number, share.value, [](const char* s, char** end) { return std::strtod(s, end); }) ||
         !std::isfinite(share.value))

@@ -80,6 +80,13 @@ Option& Options::insert(Option option) {
   return options_.emplace_back(std::move(option));
 }
 
+void Options::only_where(const std::string& needs, const std::function<std::string()>& why_not,
+                         const std::function<void()>& declare) {
+  const std::size_t before = options_.size();
+  declare();
+  for (std::size_t i = before; i < options_.size(); ++i) options_[i].only_where(needs, why_not);
+}
+
 void Options::pass_on(const Options& other, const std::vector<std::string>& except) {
   for (const Option& theirs : other.options_) {
     if (theirs.positional || find(theirs.name) || std::count(except.begin(), except.end(), theirs.name)) continue;

@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "src/base/flag_synonyms.hpp"
+#include "src/base/named.hpp"
+#include "src/base/relative.hpp"
 
 namespace chorale {
 
@@ -94,13 +96,6 @@ class Option {
   std::function<std::string(const std::string&)> assign;
 };
 
-// A value, or a multiple of another value: "1e-4" or "0.1*lr".
-struct Relative {
-  double value = 0;
-  bool relative = false;
-  double of(double whole) const { return relative ? value * whole : value; }
-};
-
 class Options {
  public:
   explicit Options(std::string command) : command_(std::move(command)) {}
@@ -112,20 +107,58 @@ class Options {
   Option& add(const std::string& name, std::string& field, const std::string& about);
   // A field that is false at first becomes a switch: --name turns it on. A field that is true takes a value: --name no.
   Option& add(const std::string& name, bool& field, const std::string& about);
+  // A switch that turns a field off: --no-master-weights.
+  Option& add_no(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
+  Option& add(const std::string& name, std::uint64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
-  // A `field` without a value means the word `none`.
-  Option& add(const std::string& name, const std::string& none, std::optional<double>& field, const std::string& about);
+  // A `field` of 0 means the word `none`.
+  Option& add(const std::string& name, const std::string& none, double& field, const std::string& about);
+  // A `field` without a value means the word `none`: "auto", or a number that would have no meaning as a value, such as "0".
+  Option& add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
+              const std::string& about);
+  // One of the names of an enumeration (named.hpp), which may be limited further with one_of().
+  template <Named Enum>
+  Option& add(const std::string& name, Enum& field, const std::string& about) {
+    return add_choice(name, all_names<Enum>(), name_of(field), about,
+                      [&field](const std::string& word) { field = named<Enum>(word); });
+  }
+  template <Named Enum>
+  Option& add(const std::string& name, const std::string& none, std::optional<Enum>& field, const std::string& about) {
+    std::vector<std::string> names = all_names<Enum>();
+    names.insert(names.begin(), none);
+    return add_choice(
+        name, std::move(names), field ? name_of(*field) : none, about,
+        [&field, none](const std::string& word) { field = word == none ? std::optional<Enum>() : named<Enum>(word); });
+  }
+  // A row of a table, by its name. A null `field` means auto.
+  template <class Row>
+  Option& add(const std::string& name, const std::vector<Row>& table, const Row*& field, const std::string& about) {
+    std::vector<std::string> names;
+    if (!field) names.emplace_back("auto");
+    for (const Row& row : table) names.emplace_back(row.name);
+    const std::string first = field ? field->name : names.front();
+    return add_choice(name, std::move(names), first, about, [&field, &table](const std::string& word) {
+      field = nullptr;
+      for (const Row& row : table)
+        if (word == row.name) field = &row;
+    });
+  }
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  // A `field` without a value means auto.
-  Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about);
+  // A `field` without a value means the word `none`, as in add().
+  Option& add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
+                    const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
   // A source of settings, such as --config. `resolve` reads it by name and merges its settings into the other options.
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
+
+  // The options that `declare` adds have an effect only if `why_not` returns "" (Option::only_where).
+  void only_where(const std::string& needs, const std::function<std::string()>& why_not,
+                  const std::function<void()>& declare);
 
   // Also accepts the options of another command, to hand them on to it. Skips options that this command has itself and those
   // in `except`. The help does not list the options passed on; records mention them only if they are given.
@@ -178,6 +211,10 @@ class Options {
     Word word;
   };
   Option& insert(Option option);
+  Option& add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set);
+  // `set` gets one of the names.
+  Option& add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
+                     const std::string& about, std::function<void(const std::string&)> set);
   void refuse_unexpected();
   std::string command_, section_ = "options";
   std::deque<Option> options_;  // a deque: references returned by add stay valid

@@ -10,14 +10,14 @@ Queue queue_on(const DevicePlugin* device, int threads) {
   return {.threads = threads, .device = device ? &cuda_kernels(*device) : nullptr};
 }
 
-std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name) {
-  if (!device) return numerics_named(name);
-  const char* made_by = name == "exact" ? "chorale_cuda_exact_numerics" : "chorale_cuda_numerics";
+std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, NumericsKind kind) {
+  if (!device) return numerics_of(kind);
+  const char* made_by = kind == NumericsKind::exact ? "chorale_cuda_exact_numerics" : "chorale_cuda_numerics";
   return std::unique_ptr<Numerics>(device->require<CudaNumericsFunction>(made_by)());
 }
 
-std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics) {
-  return numerics == "exact" ? 0 : device.require<CudaWorkspaceFunction>("chorale_cuda_workspace")();
+std::int64_t workspace_bytes_on(const DevicePlugin& device, NumericsKind numerics) {
+  return numerics == NumericsKind::exact ? 0 : device.require<CudaWorkspaceFunction>("chorale_cuda_workspace")();
 }
 
 }  // namespace chorale

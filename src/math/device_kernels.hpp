@@ -98,7 +98,7 @@ const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 
 // queue_on and numerics_on use the host if `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);
-std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name);
-std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics);
+std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, NumericsKind kind);
+std::int64_t workspace_bytes_on(const DevicePlugin& device, NumericsKind numerics);
 
 }  // namespace chorale

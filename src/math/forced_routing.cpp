@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/base/error.hpp"
 #include "src/base/random.hpp"
 #include "src/math/router.hpp"
 
@@ -39,18 +38,6 @@ class Draw {
 };
 
 }  // namespace
-
-const std::vector<std::string>& routing_names() {
-  static const std::vector<std::string> names{learned_routing, "balanced", "uniform", "zipf", "one"};
-  return names;
-}
-
-ForcedRouting forced_routing_named(const std::string& name) {
-  const auto& names = routing_names();
-  const auto found = std::find(names.begin() + 1, names.end(), name);
-  require(found != names.end(), "{} is not a forced routing", name);
-  return static_cast<ForcedRouting>(found - names.begin() - 1);
-}
 
 std::vector<std::int32_t> forced_choices(ForcedRouting routing, const RoutingRule& rule, std::int64_t block) {
   const std::int64_t k = rule.chosen;

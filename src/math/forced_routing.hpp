@@ -11,18 +11,18 @@
 // Groups of experts (RoutingRule::groups) do not limit forced choices.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "src/base/named.hpp"
 
 namespace chorale {
 
 struct RoutingRule;
 
 enum class ForcedRouting : std::uint8_t { balanced, uniform, zipf, one };
+constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "uniform", "zipf", "one"}; }
 
 inline constexpr const char* learned_routing = "learned";  // the router chooses
-const std::vector<std::string>& routing_names();           // `learned` and those of the forced routings
-ForcedRouting forced_routing_named(const std::string& name);
 
 // The experts [s,k] of the positions of a sequence, ascending within a position. Cost: a table of balanced or one takes k
 // operations per position; of uniform or zipf, E random numbers and logarithms and a partial sort.

@@ -9,9 +9,8 @@ void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows) {
   require(sum == rows, "leaves of {} rows do not divide {} rows", sum, rows);
 }
 
-std::unique_ptr<Numerics> numerics_named(const std::string& name) {
-  require(name == "fast" || name == "exact", "numerics must be fast or exact, not {}", name);
-  return name == "exact" ? exact_numerics() : fast_numerics();
+std::unique_ptr<Numerics> numerics_of(NumericsKind kind) {
+  return kind == NumericsKind::exact ? exact_numerics() : fast_numerics();
 }
 
 }  // namespace chorale

@@ -18,12 +18,16 @@
 #include <span>
 #include <string>
 
+#include "src/base/named.hpp"
 #include "src/math/attention.hpp"
 #include "src/math/leaves.hpp"
 #include "src/math/norm.hpp"
 #include "src/math/queue.hpp"
 
 namespace chorale {
+
+enum class NumericsKind : std::uint8_t { fast, exact };
+constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
 
 // The kind of numbers that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
 // token_gradients are gradients summed token by token: of biases, norms and embedding tables.
@@ -108,7 +112,7 @@ class Numerics {
 void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // that they add up to the rows
 
 std::unique_ptr<Numerics> fast_numerics();
-std::unique_ptr<Numerics> exact_numerics();                         // on the host
-std::unique_ptr<Numerics> numerics_named(const std::string& name);  // "fast" or "exact"
+std::unique_ptr<Numerics> exact_numerics();  // on the host
+std::unique_ptr<Numerics> numerics_of(NumericsKind kind);
 
 }  // namespace chorale

@@ -37,7 +37,10 @@ Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
 class Squares {
  public:
   Squares(DType dtype, Memory& memory, const DevicePlugin* device)
-      : dtype_(dtype), allocator_(memory, ledger_), queue_(queue_on(device, 1)), numerics_(numerics_on(device, "fast")) {}
+      : dtype_(dtype),
+        allocator_(memory, ledger_),
+        queue_(queue_on(device, 1)),
+        numerics_(numerics_on(device, NumericsKind::fast)) {}
 
   // The first product of a size prepares it (oneDNN compiles code, CUDA loads kernels).
   void begin(std::int64_t side) {

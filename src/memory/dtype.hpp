@@ -9,14 +9,16 @@
 #include <string>
 #include <utility>
 
+#include "src/base/named.hpp"
+
 namespace chorale {
 
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8 };
 inline constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 
+constexpr auto names_of(DType) { return Names{"type", "f32", "f64", "f16", "bf16", "i32", "i64", "u8"}; }
+
 std::int64_t size_of(DType dtype);
-const char* name_of(DType dtype);
-DType dtype_named(const std::string& name);  // unknown name: usage error with the nearest name
 bool is_floating(DType dtype);
 
 // The upper half of an f32: the same exponent range, 8 bits of precision.

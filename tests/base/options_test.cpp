@@ -33,7 +33,7 @@ struct Fields {
     options.add("dtype", dtype, "a type").one_of({"f32", "bf16"});
     options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
     options.add_bytes("most", most, "the largest size").alias("e");
-    options.add_bytes("limit", limit, "a size; auto: all that is available").range(0, 1e6);
+    options.add_bytes("limit", "auto", limit, "a size; auto: all that is available").range(0, 1e6);
     options.add_seconds("budget", budget, "a time");
     options.add("config", "a file");
     options.add("preset", "a set");

@@ -8,7 +8,6 @@
 
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
-#include "experiments/train/offload_flags.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
@@ -25,14 +24,15 @@ struct Fields {
     std::ofstream(file) << json;
     flags.declare(options);
     layout.declare(options);
-    offload.declare(options);
+    flags.declare_parallel(options, layout);
+    flags.declare_offload(options);
     options.add("log-interval", log_interval, "steps");
     options.add("config", "a file");
     arguments.insert(arguments.end(), {"--ds-config", file});
     resolve(options, arguments, variables, {}, train::presets(), {{"ds-config", train::read_ds_config}});
   }
   TrainingOptions training(std::int64_t replicas = 1) const {
-    return flags.training(1, parse_layout(fmt::format("dp{}", replicas), 0));
+    return flags.on(parse_layout(fmt::format("dp{}", replicas), 0));
   }
 
   std::string notes() const { return join(options.notes(), "\n"); }
@@ -42,7 +42,6 @@ struct Fields {
   Options options{"chorale test"};
   train::Flags flags;
   train::LayoutFlags layout;
-  train::OffloadFlags offload;
 };
 
 std::string refused(const std::string& json, std::int64_t replicas = 1) {
@@ -65,18 +64,19 @@ TEST_CASE("a DeepSpeed file sets our options, and each names its key as the orig
     "activation_checkpointing": {"partition_activations": true}
   })",
                  {"--recompute", "full", "--tp", "2"});
-  TrainingOptions o = f.training(4);
-  f.layout.complete(o);
-  CHECK((o.global_batch == 64 && o.micro_batch == 4 && o.clip == 0.5 && f.log_interval == 50));
-  CHECK((o.optimizer == "adamw" && o.beta1 == 0.8 && o.beta2 == 0.99 && o.epsilon == 1e-7 && o.decay == 0.01));
-  CHECK((o.rate.decay == "WarmupCosineLR" && o.rate.peak == 2e-4 && o.rate.steps == 500 && o.rate.warmup == 20));
-  CHECK((f.flags.steps() == 500 && o.rate.warmup_style == "linear"));
-  CHECK((o.rate.minimum == Approx(2e-5) && o.rate.first == Approx(5e-5)));
+  const TrainingOptions o = f.training(4);
+  CHECK((o.batch.global == 64 && o.batch.micro == 4 && o.optimizer.clip == 0.5 && f.log_interval == 50));
+  CHECK((o.optimizer.kind == OptimizerKind::adamw && o.optimizer.beta1 == 0.8 && o.optimizer.beta2 == 0.99 &&
+         o.optimizer.epsilon == 1e-7 && o.optimizer.decay == 0.01));
+  CHECK((o.optimizer.rate.decay == RateDecay::warmup_cosine_lr && o.optimizer.rate.peak == 2e-4 &&
+         o.optimizer.rate.steps == 500 && o.optimizer.rate.warmup == 20));
+  CHECK((f.flags.steps() == 500 && o.optimizer.rate.warmup_style == WarmupStyle::linear));
+  CHECK((o.optimizer.rate.minimum.value == Approx(2e-5) && o.optimizer.rate.first.value == Approx(5e-5)));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
   // reduce_bucket_size and overlap_comm have no effect in stage 2.
-  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));
+  CHECK((!o.replicas.bucket_bytes && o.replicas.reducer == ReducerKind::bucketed));
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
-  CHECK(o.partition_activations);
+  CHECK(o.memory.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
   CHECK_THAT(f.options.toml(), !says("ds.json"));  // written as Chorale's own options
 }
@@ -98,9 +98,11 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
   const Fields f(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})",
                  {"--preset", "nano"});
   const TrainingOptions o = f.training();
-  CHECK((o.clip == 0 && o.rate.peak == 1e-3 && o.beta1 == 0.9 && o.beta2 == 0.999 && o.epsilon == 1e-8 && o.decay == 0));
+  CHECK((o.optimizer.clip == 0 && o.optimizer.rate.peak == 1e-3 && o.optimizer.beta1 == 0.9 && o.optimizer.beta2 == 0.999 &&
+         o.optimizer.epsilon == 1e-8 && o.optimizer.decay == 0));
   CHECK((o.scaler.scale == 65536 && o.scaler.growth_interval == 1000 && o.scaler.hysteresis == 2));
-  CHECK((o.rate.decay == "constant" && o.rate.at(0) == 1e-3 && o.rate.at(10'000) == 1e-3));
+  CHECK((o.optimizer.rate.decay == RateDecay::constant && o.optimizer.rate.at(0) == 1e-3 &&
+         o.optimizer.rate.at(10'000) == 1e-3));
   CHECK_THAT(f.options.origin("clip-grad"), Catch::Matchers::EndsWith("ds.json: DeepSpeed's default of gradient_clipping"));
   CHECK_THAT(f.options.origin("lr-decay-style"), says("DeepSpeed's default of scheduler.type"));
   CHECK_THAT(f.notes(),
@@ -113,17 +115,18 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
     return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
                               params.substr(params[0] == '!')))
         .training()
-        .decay;
+        .optimizer.decay;
   };
   CHECK(decay(R"("torch_adam": true)") == 0.01);
   CHECK(decay(R"(!"torch_adam": true)") == 0.01);
   CHECK(decay(R"(!"torch_adam": true, "adam_w_mode": false)") == 0);
-  CHECK(Fields(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.5}}})").training().momentum == 0);
+  CHECK(Fields(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.5}}})").training().optimizer.momentum == 0);
 }
 
 TEST_CASE("without an optimizer in the DeepSpeed file our own options apply") {
   const Fields f(R"({"train_batch_size": 8})");
-  CHECK((f.training().beta2 == 0.95 && f.training().decay == 0.1 && f.training().rate.decay == "constant"));
+  CHECK((f.training().optimizer.beta2 == 0.95 && f.training().optimizer.decay == 0.1 &&
+         f.training().optimizer.rate.decay == RateDecay::constant));
   CHECK_THAT(f.notes(), says("chorale's optimizer options apply"));
 }
 
@@ -133,10 +136,11 @@ TEST_CASE("the schedulers have DeepSpeed's formulas and defaults; a scheduler's 
                fmt::format(R"({{"optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}}, "scheduler": {}}})", scheduler),
                arguments)
         .training()
-        .rate;
+        .optimizer.rate;
   };
   const LearningRate plain = rate(R"({"type": "WarmupLR", "params": {}})");
-  CHECK((plain.decay == "WarmupLR" && plain.warmup == 1000 && plain.warmup_style == "log" && plain.peak == 0.02));
+  CHECK((plain.decay == RateDecay::warmup_lr && plain.warmup == 1000 && plain.warmup_style == WarmupStyle::log &&
+         plain.peak == 0.02));
   CHECK((plain.first == 0 && plain.at(0) == 0 && plain.at(1) == 0));
   CHECK(plain.at(32) == Approx(0.02 * std::log(32) / std::log(1000)));
   const LearningRate said = rate(R"({"type": "WarmupLR", "params": {"warmup_min_lr": 0.1, "warmup_max_lr": 0.5,
@@ -147,7 +151,7 @@ TEST_CASE("the schedulers have DeepSpeed's formulas and defaults; a scheduler's 
   // The peak is the scheduler's own default, not the optimizer's rate.
   CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));
   const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
-  CHECK((cosine.peak == 3 && cosine.minimum == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
+  CHECK((cosine.peak == 3 && cosine.minimum.value == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--train-iters", "10"}).steps == 90);
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": "auto"}})", {"--train-iters", "30"}).steps == 30);
 }
@@ -170,23 +174,22 @@ TEST_CASE("keys without effect are noted with the reason") {
 }
 
 TEST_CASE("keys for the reduction of gradients apply where they have an effect") {
-  TrainingOptions o;
-  Fields(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 5e6}})").layout.complete(o);
-  CHECK(o.bucket_bytes == 20'000'000);
-  Fields(R"({"zero_optimization": {"stage": 0, "overlap_comm": false}})").layout.complete(o);
-  CHECK(o.reducer == "naive");
+  TrainingOptions o = Fields(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 5e6}})").training();
+  CHECK(o.replicas.bucket_bytes == 20'000'000);
+  o = Fields(R"({"zero_optimization": {"stage": 0, "overlap_comm": false}})").training();
+  CHECK(o.replicas.reducer == ReducerKind::naive);
 }
 
 TEST_CASE("environment, command line and config file override the DeepSpeed file; DeepSpeed's defaults override a preset") {
   const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6, "zero_optimization": {"stage": 2}})";
-  CHECK(Fields(json, {"--preset", "nano"}).training().global_batch == 6);
-  CHECK(Fields(json, {"--clip-grad", "4"}).training().clip == 4);
-  CHECK(Fields(json, {}, {"CHORALE_CLIP_GRAD=5"}).training().clip == 5);
+  CHECK(Fields(json, {"--preset", "nano"}).training().batch.global == 6);
+  CHECK(Fields(json, {"--clip-grad", "4"}).training().optimizer.clip == 4);
+  CHECK(Fields(json, {}, {"CHORALE_CLIP_GRAD=5"}).training().optimizer.clip == 5);
   const test::TemporaryFolder folder;
   const std::string config = (folder.path() / "a.toml").string();
   std::ofstream(config) << "clip-grad = 7\n";
-  CHECK(Fields(json, {"--config", config}).training().clip == 7);
-  CHECK(Fields("{}", {"--config", config}).training().clip == 7);
+  CHECK(Fields(json, {"--config", config}).training().optimizer.clip == 7);
+  CHECK(Fields("{}", {"--config", config}).training().optimizer.clip == 7);
   CHECK(to_string(Fields(json).layout.layout(4)) == "dp4.z2");
   CHECK(to_string(Fields(json, {"--layout", "tp2"}).layout.layout(4)) == "dp2.tp2.z2");
   CHECK(to_string(Fields(json, {"--layout", "dp4.z1"}).layout.layout(4)) ==
@@ -198,8 +201,9 @@ TEST_CASE("auto leaves a setting unchanged") {
                      "optimizer": {"type": "AdamW", "params": {"betas": "auto", "lr": "auto"}},
                      "scheduler": "auto", "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": "auto"}})");
   const TrainingOptions o = f.training();
-  CHECK((o.global_batch == 8 && o.clip == 1 && o.compute == DType::f32 && o.beta2 == 0.95 && o.rate.decay == "cosine"));
-  CHECK(o.decay == 0);  // the file has no weight_decay
+  CHECK((o.batch.global == 8 && o.optimizer.clip == 1 && o.compute == DType::f32 && o.optimizer.beta2 == 0.95 &&
+         o.optimizer.rate.decay == RateDecay::cosine));
+  CHECK(o.optimizer.decay == 0);  // the file has no weight_decay
   for (const char* option : {"clip-grad", "lr-decay-style", "adam-beta1", "dtype"})
     CHECK(f.options.origin(option) == "default");
 }
@@ -207,7 +211,7 @@ TEST_CASE("auto leaves a setting unchanged") {
 TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the others") {
   const auto sizes = [](const std::string& json, std::int64_t replicas) {
     const TrainingOptions o = Fields(json).training(replicas);
-    return std::pair(o.global_batch, o.micro_batch);
+    return std::pair(o.batch.global, o.batch.micro);
   };
   const char *micro = R"("train_micro_batch_size_per_gpu": 2)", *steps = R"("gradient_accumulation_steps": 3)";
   CHECK(sizes(fmt::format("{{{}, {}}}", micro, steps), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
@@ -224,9 +228,8 @@ TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the 
 
 TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them") {
   const auto sums = [](const char* keys) {
-    TrainingOptions o;
-    Fields(fmt::format("{{{}}}", keys)).layout.complete(o);
-    return o.gradient_sums ? name_of(*o.gradient_sums) : "as they add up";
+    const TrainingOptions o = Fields(fmt::format("{{{}}}", keys)).training();
+    return o.replicas.gradient_sums ? name_of(*o.replicas.gradient_sums) : "as they add up";
   };
   CHECK(sums("") == std::string("as they add up"));
   CHECK(sums(R"("communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"})") ==
@@ -245,10 +248,8 @@ TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them")
 
 TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
   const auto places = [](const char* keys, bool on_device = false) {
-    Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));
-    f.offload.compute_on_device(on_device);
-    TrainingOptions o;
-    f.offload.complete(o);
+    const Fields f(fmt::format(R"({{"zero_optimization": {{"stage": 3, {}}}}})", keys));
+    const TrainingOptions o = f.flags.on({}, {.on_accelerator = on_device});
     return std::tuple(o.offload.parameters, o.offload.gradients, o.offload.optimizer, o.offload.folder);
   };
   const auto both = R"("offload_param": {"device": "nvme", "nvme_path": "/scratch"},

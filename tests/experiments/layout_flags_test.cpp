@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/train/flags.hpp"
 #include "src/base/settings.hpp"
 #include "tests/refused.hpp"
 
@@ -13,10 +14,13 @@ namespace {
 struct Fields {
   explicit Fields(const Words& arguments) {
     flags.declare(options);
+    training.declare(options);
+    training.declare_parallel(options, flags);
     resolve(options, arguments, {}, {}, {});
   }
   Options options{"chorale test"};
   train::LayoutFlags flags;
+  train::Flags training;
 };
 
 std::string layout_of(const Words& arguments, std::int64_t world = 8) {
@@ -83,9 +87,12 @@ TEST_CASE("the config file that a run keeps gives the same layout") {
   Fields f({"--layout", "tp2.z3", "--pp", "2", "--backend", "tp=shm,mpi"});
   Options options("chorale test");
   train::LayoutFlags again;
+  train::Flags training;
   again.declare(options);
+  training.declare(options);
+  training.declare_parallel(options, again);
   for (const Option& option : f.options.all())
-    if (option.name != "ds-config") options.set({option.name, option.text, "a file"});
+    if (!option.is_source) options.set({option.name, option.text, "a file"});
   CHECK(again.layout(8) == f.flags.layout(8));
   CHECK(again.choice(8).backends == f.flags.choice(8).backends);
 }
@@ -101,11 +108,10 @@ TEST_CASE("backends and algorithms are chosen for all axes or for each axis") {
 }
 
 TEST_CASE("the reducer and the bucket size are passed to the training") {
-  TrainingOptions o;
-  Fields({"--reducer", "naive"}).flags.complete(o);
-  CHECK(o.reducer == "naive");
-  Fields({"--bucket-size", "1M"}).flags.complete(o);
-  CHECK((o.reducer == "bucketed" && o.bucket_bytes == 1 << 20));
+  TrainingOptions o = Fields({"--reducer", "naive"}).training.on({});
+  CHECK(o.replicas.reducer == ReducerKind::naive);
+  o = Fields({"--bucket-size", "1M"}).training.on({});
+  CHECK((o.replicas.reducer == ReducerKind::bucketed && o.replicas.bucket_bytes == 1 << 20));
 }
 
 TEST_CASE("unknown axes, backends and algorithms are refused with the nearest name") {

@@ -123,7 +123,7 @@ Lived live(const Injection& one, bool fails, const std::string& policy_name, tes
   } else if (policy_name == "skip") {
     run.training.skip_step();
   } else {
-    const std::int64_t after = run.training.samples() + run.training.options().global_batch;
+    const std::int64_t after = run.training.samples() + run.training.options().batch.global;
     resume(run.training, Checkpoint::open(folder, record.log, peers_of(run.training.mesh())));
     run.training.skip_samples_to(after);
   }
@@ -137,7 +137,7 @@ Lived live(const Injection& one, bool fails, const std::string& policy_name, tes
 std::string trouble_of(const Injection& one) {
   const Layout layout = parse_layout(one.layout, 0);
   TrainingOptions options = test::options_for(one.numerics.c_str(), layout);
-  options.micro_batch = layout.stages() > 1 ? 2 : options.micro_batch;
+  options.batch.micro = layout.stages() > 1 ? 2 : options.batch.micro;
   const std::string policy = one.in_weight || one.choice % 2 == 0 ? "roll-back" : "skip";
   std::vector<Lived> wanted(static_cast<std::size_t>(layout.ranks())), found = wanted;
   for (const bool fails : {false, true}) {

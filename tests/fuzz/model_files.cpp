@@ -34,7 +34,8 @@ void restore_model() {
   static const std::string text = [] {
     Host host;
     std::filesystem::remove_all(model);
-    export_folder(model, small_dense("gpt2"), distinct(small_dense("gpt2"), DType::bf16, host.allocator), DType::bf16);
+    export_folder(model, small_dense(ModelFamily::gpt2),
+                  distinct(small_dense(ModelFamily::gpt2), DType::bf16, host.allocator), DType::bf16);
     return bytes_in(config);
   }();
   static const std::string data = bytes_in(weights);

@@ -6,6 +6,7 @@
 
 #include "src/math/reference/routing.hpp"
 #include "tests/layers/slopes.hpp"
+#include "tests/refused.hpp"
 
 namespace chorale {
 namespace {
@@ -22,7 +23,7 @@ double router_losses(const Tensor& logits, const RoutingRule& rule) {
 }
 
 // One block of experts, small because products in f64 run in plain loops.
-ModelShape one_block(const char* family) {
+ModelShape one_block(ModelFamily family) {
   ModelShape shape{family, 1, 2, 2, 12, 24, 6, 31};
   shape.experts = {.count = 6, .chosen = 2, .ffn = 8};
   return shape;
@@ -36,44 +37,45 @@ struct Variation {
 const Variation variations[] = {
     {"softmax over the chosen", [](Experts&) {}},
     {"softmax over all", [](Experts& e) { e.before_choice = true; }},
-    {"sigmoid, scaled", [](Experts& e) { e.score = "sigmoid", e.scale = 2.5; }},
-    {"two of three groups", [](Experts& e) { e.score = "sigmoid", e.groups = 3, e.chosen_groups = 2; }},
+    {"sigmoid, scaled", [](Experts& e) { e.score = ScoreFunction::sigmoid, e.scale = 2.5; }},
+    {"two of three groups", [](Experts& e) { e.score = ScoreFunction::sigmoid, e.groups = 3, e.chosen_groups = 2; }},
     {"one expert per token", [](Experts& e) { e.chosen = 1, e.before_choice = true; }},
     {"all experts", [](Experts& e) { e.chosen = e.count; }},
     {"a shared expert", [](Experts& e) { e.shared_ffn = 10; }},
     {"drops", [](Experts& e) { e.capacity = 0.6; }},
-    {"zipf", [](Experts& e) { e.routing = "zipf"; }},
-    {"all to the first experts, drops", [](Experts& e) { e.routing = "one", e.capacity = 0.6, e.score = "sigmoid"; }},
-    {"drops, a shared expert", [](Experts& e) { e.capacity = 0.6, e.score = "sigmoid", e.shared_ffn = 10; }},
+    {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
+    {"all to the first experts, drops",
+     [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.6, e.score = ScoreFunction::sigmoid; }},
+    {"drops, a shared expert", [](Experts& e) { e.capacity = 0.6, e.score = ScoreFunction::sigmoid, e.shared_ffn = 10; }},
 };
 
 TEST_CASE("the gradients of experts are slopes of the loss, with every score, with and without drops") {
-  for (const char* family : {"llama", "gpt2"})
+  for (const ModelFamily family : {ModelFamily::llama, ModelFamily::gpt2})
     for (const Variation& variation : variations) {
       ModelShape shape = one_block(family);
       variation.change(shape.experts);
-      INFO(family << ", " << variation.about);
+      INFO(name_of(family) << ", " << variation.about);
       check_gradients(shape, 3);
     }
 }
 
 TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
-  for (const char* score : {"softmax", "sigmoid"})
+  for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid})
     for (const double capacity : {0.0, 0.6}) {
-      ModelShape shape = one_block("llama");
+      ModelShape shape = one_block(ModelFamily::llama);
       shape.experts.score = score, shape.experts.capacity = capacity;
       shape.experts.balance = 0.7, shape.experts.z = 0.3;
       SmallModel m(shape, DType::f64, 3);
       m.more_loss = [&](const Tensor& logits) { return router_losses(logits, rule_of(shape)); };
-      INFO(score << ", capacity " << capacity);
+      INFO(name_of(score) << ", capacity " << capacity);
       check_gradients(m);
     }
 }
 
 TEST_CASE("with groups, drops, a shared expert and both losses at once, the gradients of experts are slopes too") {
-  ModelShape shape = one_block("llama");
+  ModelShape shape = one_block(ModelFamily::llama);
   shape.head = 8, shape.qk_norm = true;
-  shape.experts = {.count = 6, .chosen = 2, .ffn = 8, .shared_ffn = 10, .score = "sigmoid", .scale = 2.5};
+  shape.experts = {.count = 6, .chosen = 2, .ffn = 8, .shared_ffn = 10, .score = ScoreFunction::sigmoid, .scale = 2.5};
   shape.experts.groups = 3, shape.experts.chosen_groups = 2, shape.experts.capacity = 0.6;
   shape.experts.balance = 0.7, shape.experts.z = 0.3;
   SmallModel m(shape, DType::f64, 3);
@@ -84,7 +86,7 @@ TEST_CASE("with groups, drops, a shared expert and both losses at once, the grad
 // Equal logits: every token chooses the first experts, and all other experts have no rows.
 TEST_CASE("all tokens may choose the same expert") {
   for (const double capacity : {0.0, 1.0}) {
-    ModelShape shape = one_block("llama");
+    ModelShape shape = one_block(ModelFamily::llama);
     shape.experts.chosen = 1, shape.experts.before_choice = true, shape.experts.capacity = capacity;
     SmallModel m(shape, DType::f64, 3);
     for (const ParameterPointer& p : m.model.parameters())
@@ -102,7 +104,7 @@ TEST_CASE("all tokens may choose the same expert") {
 
 TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics") {
   for (const Variation& variation : variations) {
-    ModelShape shape = one_block("llama");
+    ModelShape shape = one_block(ModelFamily::llama);
     variation.change(shape.experts);
     shape.experts.balance = 0.1, shape.experts.z = 0.01;
     SmallModel reference(shape, DType::f64, 3);
@@ -127,7 +129,7 @@ TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics")
 TEST_CASE("with a capacity, experts keep at most the declared bytes; without one, exactly these") {
   for (const double capacity : {0.0, 0.6, 1.0, 4.0})
     for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
-      ModelShape shape = one_block("llama");
+      ModelShape shape = one_block(ModelFamily::llama);
       shape.experts.capacity = capacity, shape.experts.shared_ffn = 10;
       SmallModel m(shape, DType::f32, 3, remake);
       m.forward_backward();
@@ -138,7 +140,7 @@ TEST_CASE("with a capacity, experts keep at most the declared bytes; without one
 
 TEST_CASE("the error for an invalid shape of experts names the options and their numbers") {
   const auto refused = [](auto change) -> std::string {
-    ModelShape shape = one_block("llama");
+    ModelShape shape = one_block(ModelFamily::llama);
     change(shape.experts);
     try {
       shape.check();
@@ -158,8 +160,8 @@ TEST_CASE("the error for an invalid shape of experts names the options and their
   CHECK(says(refused([](Experts& e) { e.groups = 3, e.chosen_groups = 4; }), "from 4 of 3 groups"));
   CHECK(says(refused([](Experts& e) { e.groups = 6, e.chosen_groups = 1; }), "from 1 of 6 groups with 1 experts each"));
   CHECK(says(refused([](Experts& e) { e.z = -0.1; }), "z -0.1"));
-  CHECK(says(refused([](Experts& e) { e.routing = "Zipf"; }), "use learned, balanced, uniform, zipf or one"));
-  CHECK(says(refused([](Experts& e) { e.score = "sigmoid", e.before_choice = true; }),
+  CHECK(says(test::refused([] { named<ForcedRouting>("Zipf"); }), "balanced, uniform, zipf, one"));
+  CHECK(says(refused([](Experts& e) { e.score = ScoreFunction::sigmoid, e.before_choice = true; }),
              "moe-router-score-function is sigmoid"));
 }
 

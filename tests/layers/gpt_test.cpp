@@ -91,7 +91,7 @@ TEST_CASE("activations take the bytes that the layers declare") {
       for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
         SmallModel m(shape, type, 3, remake);
         m.forward_backward();
-        INFO(shape.family << " " << name_of(type) << " " << static_cast<int>(remake));
+        INFO(name_of(shape.family) << " " << name_of(type) << " " << static_cast<int>(remake));
         CHECK(m.kept_bytes == m.declared_bytes());
         CHECK(m.desk.ledger.current(Category::activations) == 0);  // the backward pass has freed all activations
       }

@@ -6,7 +6,9 @@
 namespace chorale {
 namespace {
 
-LearningRate rate(const char* decay) { return {.decay = decay, .peak = 1, .minimum = 0.1, .warmup = 10, .steps = 110}; }
+LearningRate rate(const char* decay) {
+  return {.decay = named<RateDecay>(decay), .peak = 1, .minimum = 0.1, .warmup = 10, .steps = 110};
+}
 
 TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   for (const char* decay : {"constant", "linear", "cosine", "wsd"}) {
@@ -31,7 +33,7 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
-  r.warmup = 8, r.warmup_style = "log";  // step k has done ln (k + 1) / ln 8 of the rise
+  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // step k has done ln (k + 1) / ln 8 of the rise
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
@@ -43,27 +45,32 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
 // DeepSpeed's schedulers with a peak of 1, W = 8 warm-up steps and T = 24 steps in all, computed by hand. DeepSpeed's
 // counter k is one less than the run's step.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
-  LearningRate r{
-      .decay = "WarmupLR", .peak = 1, .minimum = 0.2, .first = 0.1, .warmup_style = "log", .warmup = 8, .steps = 24};
+  LearningRate r{.decay = RateDecay::warmup_lr,
+                 .peak = 1,
+                 .minimum = 0.2,
+                 .first = 0.1,
+                 .warmup_style = WarmupStyle::log,
+                 .warmup = 8,
+                 .steps = 24};
   for (const char* decay : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}) {
-    r.decay = decay, r.warmup_style = "log";
-    CHECK(r.at(0) == (r.decay == "WarmupCosineLR" ? 0 : 0.1));
+    r.decay = named<RateDecay>(decay), r.warmup_style = WarmupStyle::log;
+    CHECK(r.at(0) == (r.decay == RateDecay::warmup_cosine_lr ? 0 : 0.1));
     CHECK(r.at(1) == 0.1);                    // ln 1 is 0
     CHECK(r.at(2) == Approx(0.1 + 0.9 / 3));  // ln 2 / ln 8
     CHECK(r.at(4) == Approx(0.1 + 0.9 * 2 / 3));
     CHECK(r.at(8) == Approx(1));
-    r.warmup_style = "linear";
+    r.warmup_style = WarmupStyle::linear;
     CHECK(r.at(1) == 0.1);
     CHECK(r.at(2) == Approx(0.1 + 0.9 / 8));
     CHECK(r.at(8) == Approx(0.1 + 0.9 * 7 / 8));
   }
-  r.decay = "WarmupLR";
+  r.decay = RateDecay::warmup_lr;
   CHECK((r.at(9) == 1 && r.at(1000) == 1));
-  r.decay = "WarmupDecayLR";
+  r.decay = RateDecay::warmup_decay_lr;
   CHECK(r.at(9) == 1);
   CHECK(r.at(17) == Approx(0.55));  // k = 16: halfway from 8 to 24
   CHECK((r.at(25) == 0.1 && r.at(1000) == 0.1));
-  r.decay = "WarmupCosineLR";
+  r.decay = RateDecay::warmup_cosine_lr;
   CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8 of 16: halfway
   CHECK(r.at(12) == Approx(0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2));
   CHECK((r.at(24) == Approx(0.2) && r.at(1000) == Approx(0.2)));
@@ -71,12 +78,12 @@ TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
 
 TEST_CASE("DeepSpeed's warm-up takes at least two steps, and a schedule may consist of warm-up only") {
   for (const std::int64_t warmup : {0, 1, 2}) {
-    LearningRate r{.decay = "WarmupLR", .peak = 1, .warmup_style = "log", .warmup = warmup};
+    LearningRate r{.decay = RateDecay::warmup_lr, .peak = 1, .warmup_style = WarmupStyle::log, .warmup = warmup};
     CHECK((r.at(1) == 0 && r.at(2) == Approx(1) && r.at(3) == 1));
   }
-  LearningRate r{.decay = "WarmupDecayLR", .peak = 1, .warmup = 10, .steps = 10};
+  LearningRate r{.decay = RateDecay::warmup_decay_lr, .peak = 1, .warmup = 10, .steps = 10};
   CHECK(r.at(11) == 0);
-  r.decay = "WarmupCosineLR", r.minimum = 0.25;
+  r.decay = RateDecay::warmup_cosine_lr, r.minimum = 0.25;
   CHECK(r.at(11) == Approx(0.25));
 }
 

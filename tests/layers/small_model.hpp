@@ -111,9 +111,9 @@ struct SmallModel {
 };
 
 // Small shapes, because products in f64 run in plain loops (src/math/reference).
-inline ModelShape small_gpt() { return {"gpt2", 2, 4, 4, 32, 128, 12, 61}; }
+inline ModelShape small_gpt() { return {ModelFamily::gpt2, 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
-  ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};
+  ModelShape s{ModelFamily::llama, 2, 4, 2, 32, 96, 12, 61};
   s.tied = false;
   return s;
 }

@@ -33,7 +33,7 @@ std::vector<double> shares(ForcedRouting routing, const RoutingRule& rule, std::
 TEST_CASE("forced routing: a token's experts differ and ascend, and depend on the block and the position only") {
   for (const ForcedRouting routing : all_routings)
     for (const auto& [experts, chosen] : {std::pair{1, 1}, {5, 5}, {6, 2}, {64, 8}}) {
-      INFO(routing_names()[static_cast<std::size_t>(routing) + 1] << ", " << chosen << " of " << experts);
+      INFO(name_of(routing) << ", " << chosen << " of " << experts);
       const auto choices = forced_choices(routing, rule_for(experts, chosen, 40), 3);
       REQUIRE(std::ssize(choices) == 40 * chosen);
       for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("forced routing: uniform gives all experts equal loads, zipf gives exp
 TEST_CASE("forced routing: weights are the router's, and a plan has the counts of a run") {
   for (const ForcedRouting routing : all_routings)
     for (const double capacity : {0.0, 0.5, 1.25}) {
-      INFO(routing_names()[static_cast<std::size_t>(routing) + 1] << ", capacity " << capacity);
+      INFO(name_of(routing) << ", capacity " << capacity);
       Desk desk;
       PhantomMemory phantom;
       Allocator nowhere(phantom, desk.ledger);
@@ -118,6 +118,6 @@ TEST_CASE("forced routing: a table for other sequences is refused") {
   const RoutingRule rule = rule_for(4, 2, 6);
   const auto forced = forced_choices(ForcedRouting::balanced, rule_for(4, 2, 5), 0);
   CHECK_THROWS(route(desk.random({12, 4}, DType::f32), rule, 6, desk.allocator, {}, forced));
-  CHECK_THROWS(forced_routing_named("learned"));
-  CHECK_THROWS(forced_routing_named("Zipf"));
+  CHECK_THROWS(named<ForcedRouting>("learned"));
+  CHECK_THROWS(named<ForcedRouting>("Zipf"));
 }

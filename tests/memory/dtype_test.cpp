@@ -12,10 +12,10 @@
 using namespace chorale;
 
 TEST_CASE("types have names and sizes, and a misspelled name is refused") {
-  for (const DType dtype : all_dtypes) CHECK(dtype_named(name_of(dtype)) == dtype);
+  for (const DType dtype : all_dtypes) CHECK(named<DType>(name_of(dtype)) == dtype);
   CHECK((size_of(DType::f64) == 8 && size_of(DType::bf16) == 2 && size_of(DType::u8) == 1));
   CHECK((is_floating(DType::f16) && !is_floating(DType::i64)));
-  CHECK_THROWS_WITH(dtype_named("bf1"), says("did you mean \"bf16\"?"));
+  CHECK_THROWS_WITH(named<DType>("bf1"), says("did you mean \"bf16\"?"));
 }
 
 namespace {

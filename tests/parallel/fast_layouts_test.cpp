@@ -32,7 +32,7 @@ double square(const std::vector<float>& x) {
 Expected alone(const TrainingOptions& options) {
   HostMemory host;
   TrainingOptions whole = options;
-  whole.micro_batch = whole.global_batch;
+  whole.batch.micro = whole.batch.global;
   test::Run run(whole, Mesh(), host);
   Expected expected{.first = run.training.step(run.read)};
   for (const ParameterPointer& p : run.training.parameters()) {
@@ -123,20 +123,21 @@ TEST_CASE("with fast numerics, every layout gives nearly the results of one rank
 
 // A sequence of 41 tokens has leaves of 4, the last of 1.
 TEST_CASE("every scheme and cut of context parallelism gives nearly the results of one rank", "[threads]") {
-  const auto options_of = [](const char* family, const Layout& layout) {
+  const auto options_of = [](ModelFamily family, const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);
-    options.shape.sequence = 41, options.shape.family = family, options.shape.tied = options.shape.family == "gpt2";
+    options.shape.sequence = 41, options.shape.family = family,
+    options.shape.tied = options.shape.family == ModelFamily::gpt2;
     return options;
   };
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const Expected expected = alone(options_of(family, {}));
     for (const ContextScheme& scheme : context_schemes())
       for (const CutRow& cut : token_cuts())
         for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.cp5", "dp2.cp2.z2", "dp1.tp2.cp2", "dp1.pp2.cp2.z3"}) {
           const Layout layout = parse_layout(word, 0);
-          INFO(family << ", " << word << ", " << scheme.name << ", " << cut.name);
+          INFO(name_of(family) << ", " << word << ", " << scheme.name << ", " << cut.name);
           TrainingOptions options = options_of(family, layout);
-          options.context = {scheme.name, cut.name};
+          options.context = {&scheme, &cut};
           if (!test::fits(options, layout)) continue;  // too few heads for ulysses
           CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
                   return strays(options, std::move(mesh), memory, expected, 3);
@@ -199,7 +200,7 @@ TEST_CASE("bf16 without masters learns nearly as well as with masters, and its c
     for (const bool masters : {true, false}) {
       TrainingOptions options = test::options_for("fast", layout);
       options.compute = DType::bf16;
-      options.masters = masters;
+      options.optimizer.masters = masters;
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
               test::Run run(options, std::move(mesh), memory);
               double loss = 0;

@@ -9,9 +9,9 @@ namespace chorale::test {
 // 16 samples, so that 8 replicas have several micro-batches. The gradients are clipped in every step.
 inline TrainingOptions hybrid_options(const char* numerics, const Layout& layout, std::int64_t micro_batches = 2) {
   TrainingOptions options = options_for(numerics, layout);
-  options.global_batch = 16;
-  options.micro_batch = layout.stages() > 1 ? 1 : 16 / layout.replicas() / micro_batches;
-  options.clip = 0.05;
+  options.batch.global = 16;
+  options.batch.micro = layout.stages() > 1 ? 1 : 16 / layout.replicas() / micro_batches;
+  options.optimizer.clip = 0.05;
   return options;
 }
 

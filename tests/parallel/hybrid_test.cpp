@@ -48,7 +48,7 @@ TEST_CASE("with shards on one rank, ZeRO-2 and 3 have the weights of plain repli
     for (const char* zero : {"z2", "z3"}) {
       const auto seen = [](const Layout& layout) {
         TrainingOptions options = test::hybrid_options("fast", layout, 1);
-        options.clip = 0;
+        options.optimizer.clip = 0;
         return seen_on(layout, options, "recursive_doubling");
       };
       const Layout hybrid = parse_layout(fmt::format("dp1.rep4{}.{}", parts, zero), 0);
@@ -153,7 +153,7 @@ TEST_CASE("with ring, hybrid shards send the bytes of the closed forms, and take
         const Layout layout = parse_layout(fmt::format("dp{}.rep{}.z{}", s, r, zero), 0);
         PlanRequest request{.options = test::hybrid_options("fast", layout), .layout = layout};
         constexpr std::int64_t m = 3;  // micro-batches
-        request.options.micro_batch = 1, request.options.global_batch = m * s * r;
+        request.options.batch.micro = 1, request.options.batch.global = m * s * r;
         request.options.shape = shape;
         request.backends = {{"", "threads"}};
         Pretence here(request.options, layout, 0);

@@ -14,7 +14,7 @@ namespace chorale::test {
 // The model's heads, feed-forward units and vocabulary blocks can be divided among 2, 3 and 6 tensor-parallel ranks,
 // evenly or unevenly. The last vocabulary block is shorter than the others.
 inline ModelShape small_shape() {
-  ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
+  ModelShape s{ModelFamily::gpt2, 4, 6, 6, 48, 96, 12, 61};
   s.dropout = 0.1;
   return s;
 }
@@ -28,17 +28,17 @@ inline ModelShape small_moe(double capacity = 0) {
 }
 
 inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
-  TrainingOptions o{.shape = small_shape(),
-                    .rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20}};
-  o.numerics = numerics;
-  o.global_batch = 12;
-  o.micro_batch = layout.stages() > 1 ? 1 : 12 / layout.replicas();
-  o.bucket_bytes = 20000;
+  TrainingOptions o{.shape = small_shape()};
+  o.optimizer.rate = {.decay = RateDecay::cosine, .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20};
+  o.numerics = named<NumericsKind>(numerics);
+  o.batch.global = 12;
+  o.batch.micro = layout.stages() > 1 ? 1 : 12 / layout.replicas();
+  o.replicas.bucket_bytes = 20000;
   return o;
 }
 
 inline bool fits(const TrainingOptions& o, const Layout& layout) {
-  return chorale::fits(layout, {o.shape, layout.ranks(), o.global_batch, o.micro_batch, layout.axes, o.context});
+  return chorale::fits(layout, {o.shape, layout.ranks(), o.batch.global, o.batch.micro, layout.axes, o.context});
 }
 
 // On more than 4 ranks, layouts that repeat shards are included only with ZeRO-3; hybrid_test.cpp has others.
@@ -96,7 +96,9 @@ struct Run {
   Seen seen;
 
   Run(const TrainingOptions& options, Mesh mesh, Memory& memory)
-      : pool(memory), training(options, std::move(mesh), pool, clock), read(samples_of(options.shape, options.packed)) {}
+      : pool(memory),
+        training(options, std::move(mesh), pool, clock),
+        read(samples_of(options.shape, options.batch.packed)) {}
 
   Run& steps(int count) {
     for (int i = 0; i < count; ++i) {
@@ -117,8 +119,8 @@ inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
 
 inline Seen train_alone(TrainingOptions options) {
   HostMemory host;
-  options.micro_batch = options.global_batch;
-  options.partition_activations = false;  // needs other ranks
+  options.batch.micro = options.batch.global;
+  options.memory.partition_activations = false;  // needs other ranks
   return train(options, Mesh(), host);
 }
 

@@ -69,27 +69,29 @@ const Variation variations[] = {
     {"llama, two queries per group",
      {"dp2.tp3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.pp2.z3"},
      [](TrainingOptions& o) {
-       o.shape.family = "llama";
+       o.shape.family = ModelFamily::llama;
        o.shape.groups = 3;
        o.shape.tied = false;
      }},
     {"norms of queries and keys, heads wider together than the model",
      {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.tp2.z2", "dp1.tp3.pp2.zb-h1"},
      [](TrainingOptions& o) {
-       o.shape.family = "llama";
+       o.shape.family = ModelFamily::llama;
        o.shape.groups = 3, o.shape.head = 10, o.shape.qk_norm = true;
      }},
-    {"llama, tied", {"dp2.tp3.sp", "dp1.tp3.pp2.sp", "dp2.pp2.z2"}, [](TrainingOptions& o) { o.shape.family = "llama"; }},
+    {"llama, tied",
+     {"dp2.tp3.sp", "dp1.tp3.pp2.sp", "dp2.pp2.z2"},
+     [](TrainingOptions& o) { o.shape.family = ModelFamily::llama; }},
     {"several micro-batches",
      {"dp2.tp2.z1", "dp3.z2", "dp2.tp2.z3.sp", "dp1.tp2.pp2", "dp6"},
-     [](TrainingOptions& o) { o.micro_batch = 1; }},
-    {"buckets of one tensor", {usual, usual + 4}, [](TrainingOptions& o) { o.bucket_bytes = 1; }},
-    {"one bucket", {"dp2.tp2.z1.sp", "dp3", "dp2.pp2.z1"}, [](TrainingOptions& o) { o.bucket_bytes = 1 << 30; }},
+     [](TrainingOptions& o) { o.batch.micro = 1; }},
+    {"buckets of one tensor", {usual, usual + 4}, [](TrainingOptions& o) { o.replicas.bucket_bytes = 1; }},
+    {"one bucket", {"dp2.tp2.z1.sp", "dp3", "dp2.pp2.z1"}, [](TrainingOptions& o) { o.replicas.bucket_bytes = 1 << 30; }},
     {"the naive reducer",
      {"dp2.tp2.pp2.sp", "dp3.tp2", "dp3.tp2.sp", "dp6"},
-     [](TrainingOptions& o) { o.reducer = "naive"; }},
-    {"SGD", {usual, usual + 4}, [](TrainingOptions& o) { o.optimizer = "sgd"; }},
-    {"two threads per rank", {"dp2.tp2.z1.sp", "dp1.tp2.pp2"}, [](TrainingOptions& o) { o.threads = 2; }},
+     [](TrainingOptions& o) { o.replicas.reducer = ReducerKind::naive; }},
+    {"SGD", {usual, usual + 4}, [](TrainingOptions& o) { o.optimizer.kind = OptimizerKind::sgd; }},
+    {"two threads per rank", {"dp2.tp2.z1.sp", "dp1.tp2.pp2"}, [](TrainingOptions& o) { o.kernels.threads = 2; }},
     {"other pipelines",
      {"dp2.pp2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp2.pp2.z1.zb-h1", "dp2.pp2.z3.zb-h1", "dp1.pp4.gpipe", "dp1.pp2.v2",
       "dp1.tp2.pp2.v2.sp", "dp2.pp2.z2.v2", "dp2.pp2.z3.v2"},
@@ -98,14 +100,14 @@ const Variation variations[] = {
      {"dp1.tp2", "dp2.tp3", "dp1.tp2.pp2", "dp1.tp2.sp", "dp2.tp2.z3"},
      [](TrainingOptions& o) {
        o.remake = Remake::full;
-       o.partition_activations = true;
+       o.memory.partition_activations = true;
      }},
     {"experts that recompute",
      {"dp1.tp2", "dp2.tp2.sp", "dp1.tp2.pp2.zb-h1", "dp2.pp2.z3", "dp1.tp2.pp2.sp"},
      [](TrainingOptions& o) {
        o.shape = test::small_moe();
-       o.shape.family = "llama";
-       o.shape.experts.score = "sigmoid", o.shape.experts.groups = 3, o.shape.experts.chosen_groups = 2;
+       o.shape.family = ModelFamily::llama;
+       o.shape.experts.score = ScoreFunction::sigmoid, o.shape.experts.groups = 3, o.shape.experts.chosen_groups = 2;
        o.remake = Remake::selective;
      }},
     {"experts, full recomputation, drops, several micro-batches",
@@ -114,7 +116,7 @@ const Variation variations[] = {
        o.shape = test::small_moe(0.75);
        o.shape.experts.before_choice = true;
        o.remake = Remake::full;
-       o.micro_batch = 1;
+       o.batch.micro = 1;
      }},
     {"pipelines that recompute",
      {"dp2.pp2.z2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp1.pp2.v2", "dp1.pp4"},
@@ -196,7 +198,7 @@ TEST_CASE("processes that divide the experts give the same bits, on every backen
 // The first rank along ep gets all rows, and the others get none.
 TEST_CASE("processes give the same bits if all tokens choose the same experts", "[spmd]") {
   ModelShape shape = test::small_moe();
-  shape.experts.count = 8, shape.experts.routing = "one";
+  shape.experts.count = 8, shape.experts.routing = ForcedRouting::one;
   std::vector<Layout> layouts = all_layouts({shape, test::world().size(), 12, 1});
   std::erase_if(layouts,
                 [](const Layout& l) { return l.expert_ranks() == 1 || l.zero > 0 || l.sequence || l.stages() > 1; });

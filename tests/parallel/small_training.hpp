@@ -7,12 +7,12 @@
 namespace chorale::test {
 
 inline TrainingOptions small(const char* numerics = "fast", DType compute = DType::f32) {
-  TrainingOptions o{.shape = {"gpt2", 2, 4, 4, 32, 128, 16, 96}};
+  TrainingOptions o{.shape = {ModelFamily::gpt2, 2, 4, 4, 32, 128, 16, 96}};
   o.shape.dropout = 0.1;
-  o.numerics = numerics;
+  o.numerics = named<NumericsKind>(numerics);
   o.compute = compute;
-  o.global_batch = o.micro_batch = 8;
-  o.rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 5, .steps = 100};
+  o.batch.global = o.batch.micro = 8;
+  o.optimizer.rate = {.decay = RateDecay::cosine, .peak = 5e-3, .minimum = 1e-4, .warmup = 5, .steps = 100};
   return o;
 }
 

@@ -35,9 +35,9 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
   TrainingOptions o;
   o.shape = shape;
   o.compute = dtype;
-  o.global_batch = 6;
-  o.micro_batch = 3;
-  o.rate = {.decay = "linear", .peak = 1e-3, .minimum = 1e-4, .warmup = 3, .steps = 10};
+  o.batch.global = 6;
+  o.batch.micro = 3;
+  o.optimizer.rate = {.decay = RateDecay::linear, .peak = 1e-3, .minimum = 1e-4, .warmup = 3, .steps = 10};
   HostMemory host;
   SystemClock clock;
   Training training(o, host, clock);
@@ -75,16 +75,21 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
   language.read(999, text);
   nlohmann::json logits = nlohmann::json::array();
   for (const std::int32_t token : text) logits.push_back(generator.read({token}));
-  std::ofstream(folder / "numbers.json") << nlohmann::json{
-      {"steps", steps},        {"decay", o.decay},     {"beta1", o.beta1},
-      {"beta2", o.beta2},      {"epsilon", o.epsilon}, {"clip", o.clip},
-      {"text", text},          {"logits", logits},     {"balance", o.shape.experts.balance},
-      {"z", o.shape.experts.z}};
+  std::ofstream(folder / "numbers.json") << nlohmann::json{{"steps", steps},
+                                                           {"decay", o.optimizer.decay},
+                                                           {"beta1", o.optimizer.beta1},
+                                                           {"beta2", o.optimizer.beta2},
+                                                           {"epsilon", o.optimizer.epsilon},
+                                                           {"clip", o.optimizer.clip},
+                                                           {"text", text},
+                                                           {"logits", logits},
+                                                           {"balance", o.shape.experts.balance},
+                                                           {"z", o.shape.experts.z}};
 }
 
 // A choice of experts is not continuous: where two scores are nearly equal, f32 may choose differently from PyTorch.
 void dump_experts(const std::filesystem::path& folder) {
-  ModelShape mixtral{"llama", 2, 8, 4, 48, 96, 24, 240};
+  ModelShape mixtral{ModelFamily::llama, 2, 8, 4, 48, 96, 24, 240};
   mixtral.tied = false;
   mixtral.experts = {.count = 6, .chosen = 2, .ffn = 32};
   dump(mixtral, DType::f64, 3, folder / "mixtral");

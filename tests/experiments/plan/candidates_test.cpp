@@ -11,9 +11,9 @@ namespace chorale::plan {
 namespace {
 
 TrainingOptions options_on(const Layout& layout) {
-  TrainingOptions options{.shape = {"gpt2", 4, 4, 4, 32, 64, 16, 61}};
-  options.global_batch = 48;
-  options.micro_batch = layout.stages() > 1 ? 1 : 48 / layout.replicas() / 4;  // 4 micro-batches, or up to 48 in a pipeline
+  TrainingOptions options{.shape = {ModelFamily::gpt2, 4, 4, 4, 32, 64, 16, 61}};
+  options.batch.global = 48;
+  options.batch.micro = layout.stages() > 1 ? 1 : 48 / layout.replicas() / 4;  // 4 micro-batches, or up to 48 in a pipeline
   return options;
 }
 

@@ -10,9 +10,10 @@ namespace chorale::plan {
 namespace {
 
 PlanRequest request_for(const char* word, std::int64_t global_batch, std::int64_t ranks = 4) {
-  PlanRequest request{.options = {.shape = {"gpt2", 4, 4, 4, 32, 64, 16, 64}}, .layout = parse_layout(word, ranks)};
-  request.options.global_batch = global_batch;
-  request.options.micro_batch = request.layout.stages() > 1 ? 1 : global_batch / request.layout.replicas();
+  PlanRequest request{.options = {.shape = {ModelFamily::gpt2, 4, 4, 4, 32, 64, 16, 64}},
+                      .layout = parse_layout(word, ranks)};
+  request.options.batch.global = global_batch;
+  request.options.batch.micro = request.layout.stages() > 1 ? 1 : global_batch / request.layout.replicas();
   request.backends = {{"", "auto"}};
   return request;
 }

@@ -8,7 +8,7 @@
 namespace chorale::prove {
 namespace {
 
-ModelShape shape() { return {"gpt2", 2, 2, 2, 16, 32, 8, 32}; }
+ModelShape shape() { return {ModelFamily::gpt2, 2, 2, 2, 16, 32, 8, 32}; }
 
 History history() {
   const std::map<std::string, std::uint64_t> prints{

@@ -33,8 +33,8 @@ class Gpu {
     if (!test::has_device(plugin_)) return;
     kernels_ = &cuda_kernels(plugin_);
     memory_ = cuda_memory(plugin_, 0);
-    numerics_ = numerics_on(&plugin_, "fast");
-    exact_ = numerics_on(&plugin_, "exact");
+    numerics_ = numerics_on(&plugin_, NumericsKind::fast);
+    exact_ = numerics_on(&plugin_, NumericsKind::exact);
     allocator_.emplace(*memory_, ledger_);
   }
 

@@ -54,8 +54,8 @@ TEST_CASE("a balanced cut gives each rank its usual number of tokens in every sa
     for (std::int64_t ranks = 1; ranks <= std::min<std::int64_t>(6, Context::leaves_of(sequence).per_sample()); ++ranks) {
       INFO(sequence << " tokens, " << ranks << " ranks");
       const std::int64_t length = Context::leaves_of(sequence).length;
-      const TokenCut usual(sequence, ranks, "balanced");
-      CHECK(same(usual, TokenCut(sequence, ranks, "auto")));
+      const TokenCut usual(sequence, ranks, &token_cut_named("balanced"));
+      CHECK(same(usual, TokenCut(sequence, ranks, nullptr)));
       const Positions positions = positions_of(5, sequence, std::max<std::int64_t>(sequence / 4, 2));
       const std::vector<TokenCut> cuts = balanced_cuts(usual, positions), again = balanced_cuts(usual, positions);
       REQUIRE(cuts.size() == 5);
@@ -84,19 +84,19 @@ TEST_CASE("a balanced cut gives each rank its usual number of tokens in every sa
 TEST_CASE("a sample of one document is cut as by zigzag, and others make up for it") {
   Positions positions = positions_of(2, 4096, 500);
   std::iota(positions.begin(), positions.begin() + 4096, 0);
-  const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(4096, 4, "balanced"), positions);
-  CHECK(same(cuts[0], TokenCut(4096, 4, "zigzag")));
-  CHECK(!same(cuts[1], TokenCut(4096, 4, "zigzag")));
+  const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(4096, 4, &token_cut_named("balanced")), positions);
+  CHECK(same(cuts[0], TokenCut(4096, 4, &token_cut_named("zigzag"))));
+  CHECK(!same(cuts[1], TokenCut(4096, 4, &token_cut_named("zigzag"))));
 }
 
 // The example of balanced_cut.hpp: eight blocks of one token.
 TEST_CASE("the costliest block goes first, to the rank with the least work that has room") {
   const Positions positions{0, 1, 2, 3, 4, 0, 1, 0};
-  const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(8, 2, "balanced"), positions);
+  const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(8, 2, &token_cut_named("balanced")), positions);
   CHECK(cuts[0].places(0) == Numbers{1, 4, 6, 7});
   CHECK(cuts[0].places(1) == Numbers{0, 2, 3, 5});
   CHECK(imbalance(cuts, positions) == Approx(16.0 / 15));
-  CHECK(imbalance({TokenCut(8, 2, "zigzag")}, positions) == Approx(22.0 / 15));
+  CHECK(imbalance({TokenCut(8, 2, &token_cut_named("zigzag"))}, positions) == Approx(22.0 / 15));
 }
 
 // Compares the busiest rank's pairs with the mean, over 50 micro-batches of random documents with 1000 tokens on average. A
@@ -115,9 +115,10 @@ TEST_CASE("random documents are uneven under zigzag, and nearly even under a bal
     double zigzag = 0, mean = 0, most = 0;
     for (std::int64_t batch = 0; batch < 50; ++batch) {
       const Positions positions = positions_of(row.samples, row.sequence, 1000, batch * row.samples);
-      const TokenCut fixed(row.sequence, row.ranks, "zigzag");
+      const TokenCut fixed(row.sequence, row.ranks, &token_cut_named("zigzag"));
       zigzag += imbalance(std::vector(static_cast<std::size_t>(row.samples), fixed), positions) / 50;
-      const double one = imbalance(balanced_cuts(TokenCut(row.sequence, row.ranks, "balanced"), positions), positions);
+      const double one =
+          imbalance(balanced_cuts(TokenCut(row.sequence, row.ranks, &token_cut_named("balanced")), positions), positions);
       mean += one / 50, most = std::max(most, one);
     }
     CHECK(zigzag > row.zigzag_mean);
@@ -129,7 +130,7 @@ TEST_CASE("random documents are uneven under zigzag, and nearly even under a bal
 TEST_CASE("keys that no query of a rank sees are known, also those of other documents") {
   for (const std::int64_t sequence : {41, 256, 1000}) {
     const Positions positions = positions_of(4, sequence, sequence / 4);
-    const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(sequence, 4, "balanced"), positions);
+    const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(sequence, 4, &token_cut_named("balanced")), positions);
     int unseen = 0;
     for (std::size_t sample = 0; sample < cuts.size(); ++sample)
       for (std::int64_t rank = 0; rank < 4; ++rank)
@@ -149,8 +150,8 @@ TEST_CASE("keys that no query of a rank sees are known, also those of other docu
 
 TrainingOptions options_for(const char* numerics, const Layout& layout, std::int64_t sequence = 41) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.shape.sequence = sequence, options.packed = true;
-  options.context.cut = "balanced";
+  options.shape.sequence = sequence, options.batch.packed = true;
+  options.context.cut = &token_cut_named("balanced");
   return options;
 }
 
@@ -159,7 +160,7 @@ void is_one_rank(const std::function<TrainingOptions(const Layout&)>& options_of
   for (const char* word : words) {
     const Layout layout = parse_layout(word, 0);
     const TrainingOptions options = options_of(layout);
-    INFO(word << ", " << options.context.scheme);
+    INFO(word << ", " << options.context.scheme->name);
     REQUIRE(test::fits(options, layout));
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
             return difference(expected, test::train(options, std::move(mesh), memory));
@@ -169,14 +170,14 @@ void is_one_rank(const std::function<TrainingOptions(const Layout&)>& options_of
 
 // 41 tokens have leaves of 4, the last of 1; five tokens have leaves of 1, too few for a zigzag of three ranks.
 TEST_CASE("with gather and a balanced cut, packed samples have the bits of one rank", "[threads]") {
-  for (const char* family : {"gpt2", "llama"})
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama})
     for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
-      INFO(family << ", recompute " << static_cast<int>(remake));
+      INFO(name_of(family) << ", recompute " << static_cast<int>(remake));
       is_one_rank(
           [&](const Layout& layout) {
             TrainingOptions options = options_for("exact", layout);
             options.shape.family = family, options.remake = remake;
-            if (layout.stages() > 1) options.micro_batch = 3;
+            if (layout.stages() > 1) options.batch.micro = 3;
             return options;
           },
           {"dp1.cp2", "dp1.cp4", "dp1.tp2.cp2", "dp1.cp3.z3", "dp2.cp2.z2", "dp1.pp2.cp2", "dp1.pp2.cp2.zb-h1"});
@@ -185,7 +186,7 @@ TEST_CASE("with gather and a balanced cut, packed samples have the bits of one r
   is_one_rank(
       [](const Layout& layout) {
         TrainingOptions options = options_for("exact", layout);
-        options.context.scheme = "ulysses";
+        options.context.scheme = &context_scheme_named("ulysses");
         return options;
       },
       {"dp1.cp2", "dp1.cp3", "dp1.tp2.cp3"});
@@ -195,11 +196,11 @@ TEST_CASE("with gather and a balanced cut, packed samples have the bits of one r
 TEST_CASE("with a balanced cut, experts have the bits of one rank, however tokens are routed", "[threads]") {
   const std::pair<const char*, std::function<void(Experts&)>> ways[] = {
       {"balance by sequence", [](Experts&) {}},
-      {"balance by steps", [](Experts& e) { e.balancing = "global_aux_loss"; }},
+      {"balance by steps", [](Experts& e) { e.balancing = BalanceOver::step; }},
       {"drops", [](Experts& e) { e.capacity = 0.75; }},
-      {"zipf", [](Experts& e) { e.routing = "zipf", e.balance = 0; }},
-      {"zipf, balance by sequence", [](Experts& e) { e.routing = "zipf"; }},
-      {"all to one, with drops", [](Experts& e) { e.routing = "one", e.capacity = 0.5; }}};
+      {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf, e.balance = 0; }},
+      {"zipf, balance by sequence", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
+      {"all to one, with drops", [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.5; }}};
   for (const auto& [name, change] : ways) {
     INFO(name);
     is_one_rank(
@@ -216,17 +217,17 @@ TEST_CASE("with a balanced cut, experts have the bits of one rank, however token
 }
 
 TEST_CASE("with ring and a balanced cut, packed samples have the results of one rank", "[threads]") {
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const auto options_of = [&](const Layout& layout) {
       TrainingOptions options = options_for("fast", layout);
-      options.shape.family = family, options.compute = DType::f64, options.context.scheme = "ring";
-      if (layout.stages() > 1) options.micro_batch = 3;
+      options.shape.family = family, options.compute = DType::f64, options.context.scheme = &context_scheme_named("ring");
+      if (layout.stages() > 1) options.batch.micro = 3;
       return options;
     };
     const test::Seen expected = test::train_alone(options_of({}));
     for (const char* word : {"dp1.cp2", "dp1.cp3", "dp1.cp4", "dp1.tp2.cp2", "dp2.cp2.z2", "dp1.pp2.cp2"}) {
       const Layout layout = parse_layout(word, 0);
-      INFO(family << ", " << word);
+      INFO(name_of(family) << ", " << word);
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
               const test::Seen seen = test::train(options_of(layout), std::move(mesh), memory);
               for (std::size_t step = 0; step < seen.steps.size(); ++step)
@@ -246,7 +247,7 @@ TEST_CASE("a balanced cut is refused with ulysses-ring") {
   const Layout layout = parse_layout("dp1.cp4", 0);
   LayoutLimits limits{.shape = test::small_shape(), .world = 4, .global_batch = 4};
   limits.shape.sequence = 64;
-  limits.context = {.scheme = "ulysses-ring", .cut = "balanced", .inner = 2};
+  limits.context = {.scheme = &context_scheme_named("ulysses-ring"), .cut = &token_cut_named("balanced"), .inner = 2};
   const auto check_refused = [](const auto& call) {
     const std::string text = test::refused(call);
     CHECK_THAT(text, says("the groups of ulysses-ring need the same tokens of every sample"));
@@ -254,10 +255,10 @@ TEST_CASE("a balanced cut is refused with ulysses-ring") {
     CHECK_THAT(text, says("try --context-cut zigzag, or --context-scheme ring"));
   };
   check_refused([&] { require_fits(layout, limits); });
-  limits.context.cut = "zigzag";
+  limits.context.cut = &token_cut_named("zigzag");
   CHECK(fits(layout, limits));
   TrainingOptions options = options_for("fast", layout, 64);
-  options.context = {.scheme = "ulysses-ring", .cut = "balanced", .inner = 2};
+  options.context = {.scheme = &context_scheme_named("ulysses-ring"), .cut = &token_cut_named("balanced"), .inner = 2};
   check_refused([&] { plan_rank({.options = options, .layout = layout}, 0); });
 }
 

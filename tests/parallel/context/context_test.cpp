@@ -20,7 +20,7 @@ TEST_CASE("a cut gives every token to one rank, in whole blocks, and each rank a
       const std::int64_t length = Context::leaves_of(sequence).length, blocks = Context::leaves_of(sequence).per_sample();
       for (std::int64_t ranks = 1; ranks * row.blocks_per_rank <= blocks && ranks <= 9; ++ranks) {
         INFO(row.name << ", " << sequence << " tokens, " << ranks << " ranks");
-        const TokenCut cut(sequence, ranks, row.name);
+        const TokenCut cut(sequence, ranks, &row);
         std::vector<int> owners(static_cast<std::size_t>(sequence));
         double pairs = 0;
         for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -51,9 +51,9 @@ double imbalance(const TokenCut& cut) {
 TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and zigzag is even") {
   for (const std::int64_t ranks : {1, 2, 4, 8}) {
     const double c = static_cast<double>(ranks);
-    CHECK(imbalance(TokenCut(4096, ranks, "contiguous")) == Approx(2 - 1 / c));
-    CHECK(imbalance(TokenCut(4096, ranks, "zigzag")) == Approx(1));
-    CHECK(imbalance(TokenCut(4096, ranks, "striped")) <= 1 + (c - 1) / 16);  // of 16 blocks
+    CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("contiguous"))) == Approx(2 - 1 / c));
+    CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("zigzag"))) == Approx(1));
+    CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("striped"))) <= 1 + (c - 1) / 16);  // of 16 blocks
   }
 }
 
@@ -106,10 +106,10 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
         ModelShape& shape = request.options.shape;
         shape.sequence = sequence;
         shape.heads = 16, shape.groups = groups, shape.width = 64;
-        request.options.context.scheme = name, request.options.context.inner = inner;
+        request.options.context.scheme = &context_scheme_named(name), request.options.context.inner = inner;
         if (inner > groups / layout.shards()) continue;
         const TokenCut cut(sequence, layout.context_ranks(), request.options.context.cut);
-        const std::int64_t samples = request.options.global_batch / layout.replicas();
+        const std::int64_t samples = request.options.batch.global / layout.replicas();
         for (int rank = 0; rank < static_cast<int>(layout.ranks()); ++rank) {
           const RankPlan plan = plan_rank(request, rank);
           const auto bytes = [&](Collective what) {
@@ -140,7 +140,7 @@ TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a 
         const Layout layout = parse_layout(word, 0);
         INFO(word << ", " << scheme.name << ", " << cut.name);
         TrainingOptions options = options_of(layout);
-        options.context = {scheme.name, cut.name};
+        options.context = {&scheme, &cut};
         if (!scheme.exact || !test::fits(options, layout)) continue;
         ++ran;
         CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
@@ -153,9 +153,9 @@ TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a 
 TEST_CASE("under ulysses, ranks that share key heads have the bits of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout, std::int64_t groups) {
     TrainingOptions options = test::options_for("exact", layout);
-    options.shape.family = "llama", options.shape.groups = groups, options.shape.sequence = 53;
-    options.packed = true;
-    options.context.scheme = "ulysses";
+    options.shape.family = ModelFamily::llama, options.shape.groups = groups, options.shape.sequence = 53;
+    options.batch.packed = true;
+    options.context.scheme = &context_scheme_named("ulysses");
     return options;
   };
   for (const auto& [groups, word] : {std::pair{1, "dp1.cp2"},
@@ -178,11 +178,11 @@ TEST_CASE("under ulysses, ranks that share key heads have the bits of one rank",
 TEST_CASE("ranks that divide both sequences and experts have the bits of one rank, however tokens are routed", "[threads]") {
   const std::pair<const char*, std::function<void(Experts&)>> ways[] = {
       {"balance by sequence", [](Experts&) {}},
-      {"balance by steps", [](Experts& e) { e.balancing = "global_aux_loss"; }},
+      {"balance by steps", [](Experts& e) { e.balancing = BalanceOver::step; }},
       {"drops", [](Experts& e) { e.capacity = 0.75; }},
       {"drops alone", [](Experts& e) { e.capacity = 0.75, e.balance = 0; }},
-      {"zipf", [](Experts& e) { e.routing = "zipf"; }},
-      {"all to one, with drops", [](Experts& e) { e.routing = "one", e.capacity = 0.5; }}};
+      {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
+      {"all to one, with drops", [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.5; }}};
   for (const auto& [name, change] : ways) {
     const auto options_of = [&change = change](const Layout& layout) {
       TrainingOptions options = test::options_for("exact", layout);
@@ -206,20 +206,20 @@ TEST_CASE("ranks that divide both sequences and experts have the bits of one ran
 
 TEST_CASE("too few blocks, a scheme without the bits of one rank and axes between dp and cp are refused") {
   LayoutLimits limits{.shape = test::options_for("exact", {}).shape, .world = 4, .global_batch = 8};
-  limits.context.cut = "zigzag";
+  limits.context.cut = &token_cut_named("zigzag");
   limits.shape.sequence = 5;
   CHECK_THAT(test::refused([&] { require_fits(parse_layout("dp1.cp4", 4), limits); }),
              says("too few blocks") && says("seq-length 5 is 5 blocks of 1; context 4 needs 8 with --context-cut zigzag") &&
                  says("try"));
   TrainingOptions options = test::options_for("exact", parse_layout("dp1.cp2", 2));
-  options.context.scheme = "ring";
+  options.context.scheme = &context_scheme_named("ring");
   CHECK_THAT(test::refused([&] { check(options, parse_layout("dp1.cp2", 2)); }), says("exact numerics"));
-  limits.context.cut = "contiguous";
-  limits.context.scheme = "ulysses", limits.shape.sequence = 64, limits.world = 5;
+  limits.context.cut = &token_cut_named("contiguous");
+  limits.context.scheme = &context_scheme_named("ulysses"), limits.shape.sequence = 64, limits.world = 5;
   CHECK_THAT(
       test::refused([&] { require_fits(parse_layout("dp1.cp5", 5), limits); }),
       says("can neither divide nor share the key-value heads") && says("6 / tensor 1 = 6 is no multiple of context 5"));
-  limits.context.scheme = "gather", limits.shape.sequence = 5, limits.world = 4;
+  limits.context.scheme = &context_scheme_named("gather"), limits.shape.sequence = 5, limits.world = 4;
   CHECK(fits(parse_layout("dp1.cp4", 4), limits));
   limits.shape.sequence = 64;
   limits.shape.experts = {.count = 4, .chosen = 2, .ffn = 16};

@@ -41,14 +41,14 @@ ReadSamples haystack(std::int64_t sequence) {
 // Queries and keys are normed, so attention scores are large enough to learn from at the start. The rotary base is so large
 // that most numbers of a head hardly depend on the distance.
 TrainingOptions options_of(std::int64_t sequence, DType compute) {
-  TrainingOptions o{.shape = {"llama", 2, 4, 4, 32, 64, sequence, vocabulary}};
+  TrainingOptions o{.shape = {ModelFamily::llama, 2, 4, 4, 32, 64, sequence, vocabulary}};
   o.shape.head = 16;
   o.shape.qk_norm = true;
   o.shape.rotary_base = 1e10;
-  o.global_batch = o.micro_batch = needles;
-  o.decay = 0;
-  o.rate = {.decay = "constant", .peak = 6e-3, .warmup = 5};
-  o.context.cut = "contiguous";
+  o.batch.global = o.batch.micro = needles;
+  o.optimizer.decay = 0;
+  o.optimizer.rate = {.decay = RateDecay::constant, .peak = 6e-3, .warmup = 5};
+  o.context.cut = &token_cut_named("contiguous");
   o.compute = compute;
   return o;
 }
@@ -95,7 +95,7 @@ std::vector<double> losses_as_on_one_rank(std::int64_t sequence, int steps, DTyp
   const std::vector<double> alone = losses(options, steps, Mesh(), host);
   print(sequence, "one rank", alone);
   for (const ContextScheme& scheme : context_schemes()) {
-    options.context.scheme = scheme.name;
+    options.context.scheme = &scheme;
     options.context.inner = scheme.has_levels ? 2 : 0;
     CHECK(test::on_thread_mesh(parse_layout("dp1.cp4", 0), [&](Mesh mesh, Memory& memory) -> std::string {
             const bool prints = mesh.world().rank() == 0;

@@ -36,7 +36,8 @@ TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacen
 TEST_CASE("whether ranks can use ulysses-ring depends on their hosts, which may be known late") {
   ModelShape shape = test::options_for("fast", {}).shape;
   shape.heads = shape.groups = 12;
-  const ContextOptions by_host{"ulysses-ring"}, by_six{.scheme = "ulysses-ring", .inner = 6};
+  const ContextOptions by_host{&context_scheme_named("ulysses-ring")},
+      by_six{.scheme = &context_scheme_named("ulysses-ring"), .inner = 6};
   const Layout eight = parse_layout("dp1.cp8", 0), four = parse_layout("dp2.cp4", 0);
   CHECK(misfit_on_hosts(by_host, shape, eight, {}));
   CHECK(!misfit_on_hosts(by_host, shape, eight, {0, 0, 0, 0, 1, 1, 1, 1}));
@@ -48,7 +49,7 @@ TEST_CASE("whether ranks can use ulysses-ring depends on their hosts, which may 
   CHECK_THAT(uneven->what, says("unequal numbers of context ranks"));
   CHECK(uneven->numbers == "the 4 ranks of a sequence are on hosts with 3, 1 of them");
   CHECK_THAT(uneven->remedy, says("--context-inner"));
-  CHECK(!misfit_on_hosts({"ring"}, shape, four, {0, 0, 0, 0, 1, 1, 1, 2}));
+  CHECK(!misfit_on_hosts({&context_scheme_named("ring")}, shape, four, {0, 0, 0, 0, 1, 1, 1, 2}));
 
   LayoutLimits limits{.shape = shape, .world = 8, .global_batch = 8, .context = by_host};
   CHECK_FALSE(fits(eight, limits));
@@ -62,7 +63,7 @@ TEST_CASE("an order of the axes is chosen in which each host has as many context
   const Layout layout = parse_layout("dp2.cp2", 0);
   const TrainingOptions options = [&] {
     TrainingOptions o = test::options_for("fast", layout);
-    o.context.scheme = "ulysses-ring";
+    o.context.scheme = &context_scheme_named("ulysses-ring");
     return o;
   }();
   const Topology dealt{{0, 0, 0, 1, 1, 1}, {"n0", "n1"}};
@@ -94,7 +95,7 @@ TEST_CASE("a host has all tokens of its ranks, and under zigzag adjacent ranks h
     for (const CutRow& row : token_cuts())
       for (const Numbers& part_of : {Numbers{0, 0, 1, 1}, {0, 1, 1, 0}, {0, 1, 0, 1}}) {
         INFO(sequence << " tokens, " << row.name);
-        const TokenCut cut(sequence, 4, row.name), parts = cut.joined(part_of);
+        const TokenCut cut(sequence, 4, &row), parts = cut.joined(part_of);
         CHECK((parts.ranks() == 2 && parts.tokens(0) + parts.tokens(1) == sequence));
         for (std::int64_t part = 0; part < 2; ++part) {
           const TokenCut within = cut.within(part_of, part);
@@ -109,17 +110,17 @@ TEST_CASE("a host has all tokens of its ranks, and under zigzag adjacent ranks h
           }
         }
       }
-  const TokenCut zigzag = TokenCut(4096, 4, "zigzag").joined({0, 0, 1, 1});
+  const TokenCut zigzag = TokenCut(4096, 4, &token_cut_named("zigzag")).joined({0, 0, 1, 1});
   CHECK((zigzag.runs(0).size() == 2 && zigzag.runs(1).size() == 1));
   CHECK(zigzag.pairs(0) == Approx(zigzag.pairs(1)));
 }
 
-TrainingOptions options_for(const Layout& layout, const char* family = "llama", bool packed = false) {
+TrainingOptions options_for(const Layout& layout, ModelFamily family = ModelFamily::llama, bool packed = false) {
   TrainingOptions options = test::options_for("fast", layout);
   options.shape.family = family, options.shape.sequence = 53;  // leaves of 4, the last of 1
   options.shape.heads = 12, options.shape.groups = 4;
-  options.compute = DType::f64, options.packed = packed;
-  options.context.scheme = "ulysses-ring";
+  options.compute = DType::f64, options.batch.packed = packed;
+  options.context.scheme = &context_scheme_named("ulysses-ring");
   return options;
 }
 
@@ -136,15 +137,15 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
                           {"dp1.tp2.cp4", 2, {}},
                           {"dp1.pp2.cp4", 0, {0, 0, 1, 1, 0, 0, 1, 1}},
                           {"dp2.cp4.z1", 2, {0, 1, 0, 1, 0, 1, 0, 1}}};
-  for (const auto& [family, packed] : {std::pair{"gpt2", false}, {"llama", true}}) {
+  for (const auto& [family, packed] : {std::pair{ModelFamily::gpt2, false}, {ModelFamily::llama, true}}) {
     const test::Seen expected = test::train_alone(options_for({}, family, packed));
     for (const CutRow& cut : token_cuts())
       for (const auto& [word, inner, hosts] : places) {
         if (cut.by_work) continue;  // refused: balanced_cut_test.cpp
         const Layout layout = parse_layout(word, 0);
-        INFO(family << ", " << word << ", inner " << inner << ", " << cut.name);
+        INFO(name_of(family) << ", " << word << ", inner " << inner << ", " << cut.name);
         TrainingOptions options = options_for(layout, family, packed);
-        options.context.cut = cut.name, options.context.inner = inner;
+        options.context.cut = &cut, options.context.inner = inner;
         const auto strays = [&](Mesh mesh, Memory& memory) -> std::string {
           const test::Seen seen = test::train(options, std::move(mesh), memory);
           for (std::size_t step = 0; step < seen.steps.size(); ++step)
@@ -172,17 +173,18 @@ TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4
       request.backends = {{"", "mpi"}};
       ModelShape& shape = request.options.shape;
       shape.sequence = sequence, shape.heads = 16, shape.groups = 4, shape.width = 64;
-      request.options.context.cut = "contiguous";
-      const TokenCut cut(sequence, 4, "contiguous"), by_host = cut.joined(Numbers(hosts.begin(), hosts.end()));
+      request.options.context.cut = &token_cut_named("contiguous");
+      const TokenCut cut(sequence, 4, &token_cut_named("contiguous")),
+          by_host = cut.joined(Numbers(hosts.begin(), hosts.end()));
       const std::int64_t h = 64, h_kv = 16, u = 2, c = 4;
       std::int64_t crossing_ring = 0, crossing_ulysses = 0;
       for (int rank = 0; rank < 4; ++rank) {
         INFO(sequence << " tokens, rank " << rank);
         const auto crossing = [&](const char* scheme) {
-          request.options.context.scheme = scheme;
+          request.options.context.scheme = &context_scheme_named(scheme);
           const Account account = plan_rank(request, rank).axes.at("cp");
           return account.entries[static_cast<std::size_t>(Collective::all_to_all)].crossing /
-                 (request.options.global_batch * shape.layers * 8);  // f64
+                 (request.options.batch.global * shape.layers * 8);  // f64
         };
         const int host = hosts[static_cast<std::size_t>(rank)];
         const std::int64_t other = by_host.tokens(1 - host);
@@ -196,7 +198,8 @@ TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4
 }
 
 TEST_CASE("numbers of ranks that do not fit ulysses-ring are refused, with numbers that do") {
-  LayoutLimits limits{.shape = options_for({}).shape, .world = 12, .global_batch = 12, .context = {"ulysses-ring"}};
+  LayoutLimits limits{.shape = options_for({}).shape, .world = 12, .global_batch = 12};
+  limits.context.scheme = &context_scheme_named("ulysses-ring");
   const auto refused = [&](const char* word, std::int64_t inner) {
     limits.context.inner = inner;
     limits.world = parse_layout(word, 0).ranks();

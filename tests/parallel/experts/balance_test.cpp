@@ -19,7 +19,8 @@ TrainingOptions balanced(const Layout& layout, double capacity = 0) {
   TrainingOptions options = test::options_for("exact", layout);
   options.shape = test::small_moe(capacity);
   Experts& experts = options.shape.experts;
-  experts.score = "sigmoid", experts.bias = true, experts.bias_rate = rate, experts.balancing = "global_aux_loss";
+  experts.score = ScoreFunction::sigmoid, experts.bias = true, experts.bias_rate = rate,
+  experts.balancing = BalanceOver::step;
   return options;
 }
 
@@ -66,7 +67,7 @@ TEST_CASE("evaluations and recomputation do not move the biases") {
   const test::Seen expected = test::Run(balanced({}), Mesh(), host).steps(3).seen;
   for (const Remake remake : {Remake::selective, Remake::full}) {
     TrainingOptions options = balanced({});
-    options.remake = remake, options.micro_batch = 3;
+    options.remake = remake, options.batch.micro = 3;
     test::Run run(options, Mesh(), host);
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> before = biases_of(run.training);
@@ -131,9 +132,9 @@ TEST_CASE("device: balanced experts have the host's bits and the plan's bytes", 
   for (const double capacity : {0.0, 0.7}) {
     HostMemory host;
     TrainingOptions options = balanced({}, capacity);
-    options.micro_batch = 3;
+    options.batch.micro = 3;
     const test::Seen expected = test::Run(options, Mesh(), host).steps(2).seen;
-    options.device = &plugin;
+    options.kernels.device = &plugin;
     test::Run run(options, Mesh(), *memory);
     CHECK(difference(expected, run.steps(2).seen) == "");
     const auto params = static_cast<std::size_t>(Category::params);
@@ -166,9 +167,9 @@ TEST_CASE("a model refuses biases and balance losses that it cannot have") {
     change(shape.experts);
     return test::refused([&] { shape.check(); });
   };
-  CHECK_THAT(text([](Experts& e) { e.score = "softmax"; }), Catch::Contains("sigmoid"));
+  CHECK_THAT(text([](Experts& e) { e.score = ScoreFunction::softmax; }), Catch::Contains("sigmoid"));
   CHECK_THAT(text([](Experts& e) { e.bias_rate = -1; }), Catch::Contains("--moe-router-bias-update-rate"));
-  CHECK_THAT(text([](Experts& e) { e.balancing = "aux_loss"; }), Catch::Contains("use seq_aux_loss or global_aux_loss"));
+  CHECK_THAT(test::refused([] { named<BalanceOver>("aux_loss"); }), Catch::Contains("are seq_aux_loss, global_aux_loss"));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST_CASE("recomputation, micro-batches and evaluations do not change the counts
     for (const Remake remake : {Remake::none, Remake::selective, Remake::full})
       for (const std::int64_t micro_batch : {1, 4, 12}) {
         TrainingOptions options = options_on({}, capacity);
-        options.remake = remake, options.micro_batch = micro_batch;
+        options.remake = remake, options.batch.micro = micro_batch;
         INFO(static_cast<int>(remake) << ", micro-batches of " << micro_batch);
         CHECK(counts_alone(options) == expected);
       }
@@ -87,7 +87,7 @@ TEST_CASE("tensor ranks that route the same tokens differently are noticed, on a
       INFO(numerics << ", " << word);
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = options_on(layout, 0);
-      options.numerics = numerics;
+      options.numerics = named<NumericsKind>(numerics);
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
               test::Run run(options, std::move(mesh), memory);
               run.steps(2);

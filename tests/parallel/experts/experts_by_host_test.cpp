@@ -108,7 +108,7 @@ TEST_CASE("experts get the same rows, whether tokens travel once to a host or on
 TrainingOptions options_for(const Layout& layout) {
   TrainingOptions options = test::options_for("exact", layout);
   options.shape.experts = {.count = 12, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .balance = 0.02, .z = 0.003};
-  options.exchange.by_host = true;
+  options.exchange.dispatch = Dispatch::by_host;
   return options;
 }
 
@@ -167,8 +167,8 @@ TEST_CASE("with uniformly drawn experts, tokens cross hosts as often as probabil
 
 TEST_CASE("a plan of a dispatch by host knows the bytes of a forced routing", "[threads]") {
   for (const auto& [word, hosts] : places)
-    for (const char* routing : {"balanced", "uniform"}) {
-      INFO(word << " on hosts " << fmt::format("{}", fmt::join(hosts, ",")) << ", " << routing);
+    for (const ForcedRouting routing : {ForcedRouting::balanced, ForcedRouting::uniform}) {
+      INFO(word << " on hosts " << fmt::format("{}", fmt::join(hosts, ",")) << ", " << name_of(routing));
       const Layout layout = parse_layout(word, 0);
       PlanRequest request{.options = options_for(layout),
                           .layout = layout,

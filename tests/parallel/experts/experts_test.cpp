@@ -112,7 +112,7 @@ TEST_CASE("a rank computes while its rows return, unless it is to wait", "[threa
             Allocator memory(shared, ledger);
             const auto numerics = fast_numerics();
             Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
-            const auto exchange = exchange_of(mesh, {.overlaps = overlaps});
+            const auto exchange = exchange_of(mesh, {.combine = overlaps ? Combine::overlapped : Combine::blocking});
             const ExpertRows home = home_rows(Routing::uneven, mesh.world().rank()),
                              here = exchange->here(home, {}, context);
             const Tensor rows = context.tensor({here.all(), width});
@@ -193,20 +193,20 @@ struct Variation {
 const Variation variations[] = {
     {"full recomputation", [](TrainingOptions& o) { o.remake = Remake::full; }},
     {"selective recomputation", [](TrainingOptions& o) { o.remake = Remake::selective; }},
-    {"several micro-batches", [](TrainingOptions& o) { o.micro_batch = 1; }},
+    {"several micro-batches", [](TrainingOptions& o) { o.batch.micro = 1; }},
     {"a capacity", [](TrainingOptions& o) { o.shape.experts.capacity = 0.8; }},
-    {"balanced routing", [](TrainingOptions& o) { o.shape.experts.routing = "balanced"; }},
+    {"balanced routing", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::balanced; }},
     {"uniform routing, several micro-batches",
-     [](TrainingOptions& o) { o.shape.experts.routing = "uniform", o.micro_batch = 1; }},
-    {"zipf routing", [](TrainingOptions& o) { o.shape.experts.routing = "zipf"; }},
-    {"all tokens to the same experts", [](TrainingOptions& o) { o.shape.experts.routing = "one"; }},
+     [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::uniform, o.batch.micro = 1; }},
+    {"zipf routing", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::zipf; }},
+    {"all tokens to the same experts", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::one; }},
     {"all tokens to the same experts, drops",
-     [](TrainingOptions& o) { o.shape.experts.routing = "one", o.shape.experts.capacity = 0.5; }},
+     [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::one, o.shape.experts.capacity = 0.5; }},
     {"one expert per token, in every block", [](TrainingOptions& o) { o.shape.experts.chosen = o.shape.experts.every = 1; }},
-    {"the naive reducer", [](TrainingOptions& o) { o.reducer = "naive"; }},
-    {"buckets of one tensor", [](TrainingOptions& o) { o.bucket_bytes = 1; }},
+    {"the naive reducer", [](TrainingOptions& o) { o.replicas.reducer = ReducerKind::naive; }},
+    {"buckets of one tensor", [](TrainingOptions& o) { o.replicas.bucket_bytes = 1; }},
     {"llama with norms of queries and keys",
-     [](TrainingOptions& o) { o.shape.family = "llama", o.shape.tied = false, o.shape.qk_norm = true; }},
+     [](TrainingOptions& o) { o.shape.family = ModelFamily::llama, o.shape.tied = false, o.shape.qk_norm = true; }},
 };
 
 TEST_CASE("training with divided experts has the same bits, whatever the other options are", "[threads]") {

@@ -12,7 +12,7 @@ namespace {
 
 TrainingOptions options_of(const Layout& layout, std::int64_t units) {
   TrainingOptions options = test::hybrid_options("fast", layout);
-  options.prefetch_units = units;
+  options.replicas.prefetch_units = units;
   return options;
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("no bit depends on how many units ahead values are gathered", "[thread
       const auto seen = [&](std::int64_t units) {
         TrainingOptions options = options_of(layout, units);
         if (layout.expert_ranks() > 1) options.shape = test::small_moe(0.75);
-        if (in_file) options.offload = {true, true, true, folder.path().string(), 1024};
+        if (in_file) options.offload = {true, true, true, folder.path().string(), 4096};
         return test::seen_on(layout, options, "auto");
       };
       const test::Seen expected = seen(1);
@@ -46,7 +46,7 @@ TEST_CASE("memory and bytes are as planned however many units ahead values are g
       const Layout layout = parse_layout(word, 0);
       const auto request_for = [&](std::int64_t units) {
         PlanRequest request{.options = options_of(layout, units), .layout = layout};
-        if (in_file) request.options.offload = {true, true, true, folder.path().string(), 1024};
+        if (in_file) request.options.offload = {true, true, true, folder.path().string(), 4096};
         request.backends = {{"", "threads"}}, request.algorithms = {{"", "ring"}};
         return request;
       };
@@ -119,14 +119,14 @@ TEST_CASE("auto gathers one unit ahead if computing hides a gather, and more if 
   CHECK(far.units > 1);
   PlanRequest request = across(1e11);
   const auto time = [&](std::int64_t units) {
-    request.options.prefetch_units = units;
+    request.options.replicas.prefetch_units = units;
     return forecast_step(request).time.seconds;
   };
   CHECK(time(far.units) < 0.97 * time(1));
   for (const std::int64_t units : {2, 4, 8}) CHECK(time(far.units) <= 1.02 * time(units));
   // No more than memory has room for.
-  request.options.prefetch_units = 1;
-  request.options.memory_limit = plan_rank(request, fullest_rank(request.options, request.layout, 0)).peak_bytes;
+  request.options.replicas.prefetch_units = 1;
+  request.options.memory.limit = plan_rank(request, fullest_rank(request.options, request.layout, 0)).peak_bytes;
   CHECK(fewest_units_ahead(request).units == 1);
 }
 

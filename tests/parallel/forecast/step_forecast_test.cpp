@@ -21,7 +21,7 @@ Machine machine() {
 
 PlanRequest request(const char* layout, int ranks, std::vector<int> hosts = {}, const Machine& prices = machine()) {
   TrainingOptions options = small();
-  options.micro_batch = 2;
+  options.batch.micro = 2;
   PlanRequest r{.options = options, .layout = parse_layout(layout, ranks)};
   r.backends = {{"", "ucx"}};
   r.selector = std::make_shared<const Selector>(TuningTable{}, prices);
@@ -37,7 +37,7 @@ TEST_CASE("the work of a step's products and of attention follows from the model
   const PlanRequest one = request("dp1", 1);
   const ModelShape& shape = one.options.shape;
   const Amounts work = script_of(one, 0).total();
-  const double tokens = static_cast<double>(one.options.global_batch * shape.sequence);
+  const double tokens = static_cast<double>(one.options.batch.global * shape.sequence);
   const std::int64_t matrices = shape.layers * 12 * shape.width * shape.width + shape.vocabulary * shape.width;
   CHECK(amount(work, Work::product) == Approx(6.0 * static_cast<double>(matrices) * tokens));
   // Seven products in all: the backward pass computes the scores again. Causal attention needs half of each.
@@ -83,15 +83,15 @@ TEST_CASE("a pipeline overlaps its stages, and layouts of several axes are predi
 
 TEST_CASE("late context ranks compute longer if a sequence is cut into contiguous parts, and equally long if into zigzags") {
   PlanRequest divided = request("dp1.cp2", 2);
-  divided.options.context.cut = "contiguous";
+  divided.options.context.cut = &token_cut_named("contiguous");
   const StepForecast uneven = forecast_step(divided);
   REQUIRE(uneven.why_not == "");
   const double one_product = static_cast<double>(divided.options.shape.layers * divided.options.shape.sequence *
                                                  divided.options.shape.width * divided.options.shape.sequence) *
-                             static_cast<double>(divided.options.global_batch);
+                             static_cast<double>(divided.options.batch.global);
   // The first of two ranks has a quarter of all pairs of a query and a key, the last one three quarters.
   CHECK(uneven.time.computes[1] - uneven.time.computes[0] == Approx(7 * one_product / 2 / 5e8));
-  divided.options.context.cut = "zigzag";
+  divided.options.context.cut = &token_cut_named("zigzag");
   const StepForecast even = forecast_step(divided);
   CHECK(even.time.computes[1] == Approx(even.time.computes[0]));
   CHECK(even.time.seconds < uneven.time.seconds);
@@ -103,10 +103,10 @@ TEST_CASE("a step without all its prices is not predicted, and the reason is nam
   no_network.levels.pop_back();
   CHECK_THAT(forecast_step(request("dp2", 2, {0, 1}, no_network)).why_not, says("no price of the calls of dp"));
   PlanRequest exact = request("dp1", 1);
-  exact.options.numerics = "exact";
+  exact.options.numerics = NumericsKind::exact;
   CHECK_THAT(forecast_step(exact).why_not, says("only fast numerics"));
   PlanRequest many = request("dp64", 64);
-  many.options.global_batch = 128;
+  many.options.batch.global = 128;
   CHECK_THAT(forecast_step(many).why_not, says("at most 63 ranks, and the layout has 64"));
 }
 

@@ -54,7 +54,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
 
 TEST_CASE("tokens read one by one or in pieces have nearly the logits of a training pass") {
   ModelShape forced = small_moe();
-  forced.experts.routing = "zipf";  // a token's experts follow from its position in the whole text
+  forced.experts.routing = ForcedRouting::zipf;  // a token's experts follow from its position in the whole text
   for (const ModelShape& shape : {small_gpt(), small_llama(), small_qwen(), small_moe(), forced}) {
     Reader r(shape);
     Context c = r.m.context();
@@ -69,7 +69,7 @@ TEST_CASE("tokens read one by one or in pieces have nearly the logits of a train
       for (std::size_t first = 0; first < ids.size(); first += piece) {
         const auto seen = r.generator.read({ids.begin() + first, ids.begin() + first + piece});
         const auto expected = logits.narrow(static_cast<std::int64_t>(first + piece) - 1, 1).values<float>();
-        INFO(shape.family << ", pieces of " << piece << ", from token " << first);
+        INFO(name_of(shape.family) << ", pieces of " << piece << ", from token " << first);
         CHECK(norm(difference(seen, expected)) <= 1e-4 * std::sqrt(static_cast<double>(seen.size())));
       }
     }
@@ -94,7 +94,7 @@ TEST_CASE("a full context continues from its newer half, and each token is drawn
                                         all.end());
       for (std::uint64_t i = 0; i < 30; ++i) {
         if (context.size() > 12) context.erase(context.begin(), context.end() - 6);
-        INFO(shape.family << ", a prompt of " << length << ", token " << i);
+        INFO(name_of(shape.family) << ", a prompt of " << length << ", token " << i);
         REQUIRE(tokens[i] == sample(again.afresh(context), sampling, i));
         context.push_back(tokens[i]);
       }
@@ -141,7 +141,7 @@ std::string difference(const Said& one, const Said& many, const Mesh& mesh, doub
 
 std::vector<ModelShape> shapes_of_layouts() {
   ModelShape gpt = test::small_shape(), llama = gpt;
-  llama.family = "llama";
+  llama.family = ModelFamily::llama;
   llama.tied = false;
   return {gpt, llama, test::small_moe(0.75)};
 }
@@ -162,7 +162,7 @@ struct Spoken {
   std::vector<Said> texts;
 
   Spoken(const ModelShape& shape, const char* numerics)
-      : options{.shape = shape, .numerics = numerics}, m(shape, DType::f32, 1) {
+      : options{.shape = shape, .numerics = named<NumericsKind>(numerics)}, m(shape, DType::f32, 1) {
     Generator alone(options, Mesh(), m.desk.memory);
     take_weights(alone.weights(), weights_of(m.model));
     for (std::int64_t text = 0; text < 8; ++text) texts.push_back(said_by(alone, text));
@@ -173,7 +173,7 @@ struct Spoken {
     take_weights(generator.weights(), weights_of(m.model));
     const int replica = generator.mesh().data().rank();
     return difference(texts[static_cast<std::size_t>(replica)], said_by(generator, replica), generator.mesh(),
-                      options.numerics == "exact" ? 0 : 1e-5);
+                      options.numerics == NumericsKind::exact ? 0 : 1e-5);
   }
 };
 
@@ -185,7 +185,7 @@ TEST_CASE("every layout gives the same tokens and logits in exact numerics, and 
       CHECK((spoken.texts[0].tokens != spoken.texts[1].tokens && spoken.texts[0].logits != spoken.texts[1].logits));
       for (const int world : {1, 2, 3, 4, 6, 8})
         for (const Layout& layout : generating_layouts(shape, world)) {
-          INFO(shape.family << ", " << numerics << ", " << to_string(layout));
+          INFO(name_of(shape.family) << ", " << numerics << ", " << to_string(layout));
           CHECK(test::on_thread_mesh(
                     layout, [&](Mesh mesh, Memory& memory) { return spoken.difference_on(std::move(mesh), memory); }) == "");
         }
@@ -258,7 +258,7 @@ TEST_CASE("the peak memory of a generation equals the plan", "[threads]") {
         if (layout.expert_ranks() > 1) continue;  // the plan assumes balanced routing, these weights route to one expert
         const GenerationOptions options{.shape = shape};
         const std::int64_t planned = planned_bytes(options, layout, 5);
-        INFO(shape.family << ", " << to_string(layout) << ", " << planned << " bytes planned");
+        INFO(name_of(shape.family) << ", " << to_string(layout) << ", " << planned << " bytes planned");
         CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
                 Generator generator(options, std::move(mesh), memory);
                 for (const Owned& owned : generator.weights()) clear(owned.value);

@@ -58,7 +58,7 @@ TEST_CASE("a call in flight keeps its tensors alive", "[threads]") {
 TEST_CASE("a call in flight progresses while a rank computes its layers", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   TrainingOptions options = test::options_for("fast", layout);
-  options.micro_batch = 1;
+  options.batch.micro = 1;
   ThreadWorld world(2);
   std::atomic<int> begun = 0, over = 0;
   CHECK(test::on_threads(2, [&](test::ThreadRank& me) {

@@ -48,7 +48,7 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
 TEST_CASE("if a stage is slow, as many results are on their way as planned", "[threads]") {
   const Layout layout = parse_layout("dp1.pp2.gpipe", 0);
   TrainingOptions options = options_for("fast", layout);
-  options.micro_batch = 3, options.shape.sequence = 64;
+  options.batch.micro = 3, options.shape.sequence = 64;
   std::atomic<std::int64_t> samples_read = 0;
   CHECK(on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
           const int stage = mesh.pipeline().rank();
@@ -57,12 +57,12 @@ TEST_CASE("if a stage is slow, as many results are on their way as planned", "[t
           const ReadSamples read = [&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
             run.read(first, samples, rows);
             if (stage == 0) samples_read += samples;
-            while (stage == 1 && samples_read < options.global_batch) run.clock.sleep(1e-3);
+            while (stage == 1 && samples_read < options.batch.global) run.clock.sleep(1e-3);
           };
           run.training.step(read);
           const std::int64_t made = run.training.memory().ledger().peak(Category::comm);
           const std::int64_t planned = plan.peak[static_cast<std::size_t>(Category::comm)];
-          const std::int64_t results = options.global_batch * options.shape.sequence * options.shape.width *
+          const std::int64_t results = options.batch.global * options.shape.sequence * options.shape.width *
                                        static_cast<std::int64_t>(size_of(options.compute));
           if (planned != results) return fmt::format("all results have {} bytes, {} are planned", results, planned);
           if (stage == 0 && made != planned) return fmt::format("planned {}, measured {}", planned, made);

@@ -52,8 +52,8 @@ TEST_CASE("measured calls and bytes equal the plan if ranks sum gradients in bf1
     for (const Layout& layout : test::some(all_layouts({request_for({}, "ring").options.shape, world, 12, 1})))
       for (const char* algorithm : {"ring", "auto"}) {
         PlanRequest request = request_for(layout, algorithm);
-        request.options.gradient_sums = DType::bf16;
-        if (layout.stages() == 1) request.options.micro_batch = std::max<std::int64_t>(request.options.micro_batch / 3, 1);
+        request.options.replicas.gradient_sums = DType::bf16;
+        if (layout.stages() == 1) request.options.batch.micro = std::max<std::int64_t>(request.options.batch.micro / 3, 1);
         planned_is_measured(request);
       }
 }
@@ -73,9 +73,9 @@ TEST_CASE("measured calls and bytes of every scheme and cut of context paralleli
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
         request.options.shape.groups = groups;
         request.options.shape.sequence = 41;
-        request.options.context = {scheme.name, cut.name};
+        request.options.context = {&scheme, &cut};
         const LayoutLimits limits{
-            request.options.shape, request.layout.ranks(), request.options.global_batch, request.options.micro_batch,
+            request.options.shape, request.layout.ranks(), request.options.batch.global, request.options.batch.micro,
             &all_axes(),           request.options.context};
         if (fits(request.layout, limits)) planned_is_measured(request);
       }
@@ -93,13 +93,13 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
                                          {"dp1.cp4", 67}}) {
       INFO(scheme.name << ", " << sequence << " tokens");
       PlanRequest request = request_for(parse_layout(word, 0), "ring");
-      request.options.shape.sequence = sequence, request.options.shape.groups = 2, request.options.packed = true;
-      request.options.context = {scheme.name, "balanced"};
+      request.options.shape.sequence = sequence, request.options.shape.groups = 2, request.options.batch.packed = true;
+      request.options.context = {&scheme, &token_cut_named("balanced")};
       const LayoutLimits limits{
-          request.options.shape, request.layout.ranks(), request.options.global_batch, request.options.micro_batch,
+          request.options.shape, request.layout.ranks(), request.options.batch.global, request.options.batch.micro,
           &all_axes(),           request.options.context};
-      for (const std::int64_t micro_batch : {request.options.micro_batch, std::int64_t{1}}) {
-        request.options.micro_batch = micro_batch;
+      for (const std::int64_t micro_batch : {request.options.batch.micro, std::int64_t{1}}) {
+        request.options.batch.micro = micro_batch;
         if (fits(request.layout, limits)) planned_is_measured(request, true, test::samples_of(request.options.shape, true));
       }
     }
@@ -109,14 +109,14 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
 // forced.
 TEST_CASE("under a balanced cut, experts send the planned bytes, apart from rows whose owner no plan knows", "[threads]") {
   for (const char* word : {"dp1.cp2", "dp1.cp3.z2", "dp1.cp2.ep2", "dp1.cp3.ep3", "dp1.tp2.cp2.ep2"})
-    for (const char* routing : {"learned", "zipf"})
+    for (const std::optional<ForcedRouting> routing : {std::optional<ForcedRouting>(), {ForcedRouting::zipf}})
       for (const double capacity : {0.0, 0.7}) {
-        INFO(routing << ", capacity " << capacity);
+        INFO((routing ? name_of(*routing) : learned_routing) << ", capacity " << capacity);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
-        request.options.shape.sequence = 19, request.options.packed = true;
+        request.options.shape.sequence = 19, request.options.batch.packed = true;
         request.options.shape.experts = {
             .count = 6, .chosen = 2, .ffn = 24, .every = 2, .capacity = capacity, .balance = 0.01, .routing = routing};
-        request.options.context.cut = "balanced";
+        request.options.context.cut = &token_cut_named("balanced");
         const bool has_all = request.layout.expert_ranks() == 1 && capacity == 0;
         planned_is_measured(request, has_all, test::samples_of(request.options.shape, true));
       }
@@ -135,10 +135,10 @@ TEST_CASE("measured calls and bytes of context parallelism on two levels equal t
         INFO(sequence << " tokens, " << cut.name << ", inner " << inner);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
         request.options.shape.heads = 12, request.options.shape.groups = 4, request.options.shape.sequence = sequence;
-        request.options.context = {"ulysses-ring", cut.name, inner};
+        request.options.context = {&context_scheme_named("ulysses-ring"), &cut, inner};
         request.hosts = hosts;
         for (const bool packed : {false, true}) {
-          request.options.packed = packed;
+          request.options.batch.packed = packed;
           planned_is_measured(request);
         }
       }
@@ -157,9 +157,9 @@ TEST_CASE("without a capacity, measured calls and bytes of experts equal the pla
 TEST_CASE("with a forced routing, measured calls and bytes of divided experts equal the plan", "[threads]") {
   for (const char* word : {"dp2.ep2", "dp4.ep2", "dp4.ep4", "dp2.tp2.ep2.sp", "dp2.pp2.ep2", "dp2.pp2.ep2.zb-h1",
                            "dp4.ep2.z1", "dp4.ep2.z2", "dp2.tp2.ep2.z3"})
-    for (const char* routing : {"balanced", "uniform", "zipf", "one"})
+    for (const auto routing : {ForcedRouting::balanced, ForcedRouting::uniform, ForcedRouting::zipf, ForcedRouting::one})
       for (const double capacity : {0.0, 0.7}) {
-        INFO(routing << ", capacity " << capacity);
+        INFO(name_of(routing) << ", capacity " << capacity);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
         request.options.shape.experts = {
             .count = 8, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .capacity = capacity, .routing = routing};
@@ -171,16 +171,16 @@ TEST_CASE("with a forced routing, measured calls and bytes of divided experts eq
 TEST_CASE("with a forced routing, ranks that divide sequences and experts send and keep what is planned", "[threads]") {
   for (const char* word :
        {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp2.ep4.z1", "dp2.cp3.ep2", "dp1.tp2.cp2.ep2", "dp1.pp2.cp2.ep2"})
-    for (const char* routing : {"balanced", "uniform", "zipf", "one"})
+    for (const auto routing : {ForcedRouting::balanced, ForcedRouting::uniform, ForcedRouting::zipf, ForcedRouting::one})
       for (const bool by_host : {false, true}) {
-        INFO(routing << (by_host ? ", by host" : ""));
+        INFO(name_of(routing) << (by_host ? ", by host" : ""));
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
         request.options.shape.sequence = 19;
         request.options.shape.experts = {
             .count = 12, .chosen = 3, .ffn = 24, .shared_ffn = 12, .every = 2, .balance = 0.01, .routing = routing};
         if (by_host)
           for (int rank = 0; rank < request.layout.ranks(); ++rank) request.hosts.push_back(rank % 2);
-        request.options.exchange.by_host = by_host;
+        request.options.exchange.dispatch = by_host ? Dispatch::by_host : Dispatch::plain;
         planned_is_measured(request);
       }
 }
@@ -213,7 +213,7 @@ TEST_CASE("measured calls and bytes of secondary shards equal the plan, on one h
     for (const char* algorithm : {"ring", "auto"})
       for (const bool one_host : {true, false}) {
         PlanRequest request = request_for(parse_layout(word, 0), algorithm);
-        if (request.layout.stages() == 1) request.options.micro_batch = 1;
+        if (request.layout.stages() == 1) request.options.batch.micro = 1;
         const std::int64_t ranks = request.layout.ranks();
         for (int rank = 0; rank < ranks && !one_host; ++rank) request.hosts.push_back(2 * rank >= ranks);
         planned_is_measured(request);

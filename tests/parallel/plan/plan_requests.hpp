@@ -5,10 +5,10 @@
 namespace chorale::test {
 
 inline PlanRequest request_for(const Layout& layout, const char* algorithm, DType compute = DType::f32) {
-  PlanRequest request{.options = {.shape = {"gpt2", 4, 6, 6, 48, 96, 12, 61}}, .layout = layout};
-  request.options.global_batch = 12;
-  request.options.micro_batch = layout.stages() > 1 ? 1 : 12 / layout.replicas();
-  request.options.bucket_bytes = 20000;
+  PlanRequest request{.options = {.shape = {ModelFamily::gpt2, 4, 6, 6, 48, 96, 12, 61}}, .layout = layout};
+  request.options.batch.global = 12;
+  request.options.batch.micro = layout.stages() > 1 ? 1 : 12 / layout.replicas();
+  request.options.replicas.bucket_bytes = 20000;
   request.options.compute = compute;
   request.backends = {{"", "threads"}};
   request.algorithms = {{"", algorithm}};

@@ -61,7 +61,7 @@ TEST_CASE("model states take the published bytes per parameter") {
         CHECK(plan.held[static_cast<std::size_t>(Category::grads)] == gradients);
         CHECK(plan.held[static_cast<std::size_t>(Category::optimizer)] == optimizer);
         if (compute == DType::f32) continue;
-        request.options.masters = false;
+        request.options.optimizer.masters = false;
         CHECK(plan_rank(request, 0).held[static_cast<std::size_t>(Category::optimizer)] == optimizer - optimizer / 3);
       }
   }
@@ -78,7 +78,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   for (int zero = 0; zero < 4; ++zero) {
     PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", n, zero), 0), "ring");
     request.options.shape.vocabulary = 64;
-    request.options.micro_batch = 1;
+    request.options.batch.micro = 1;
     const RankPlan plan = plan_rank(request, 0);
     const std::int64_t table = 64 * 48;  // tied: the head gathers the table again in both passes
     const std::int64_t elements[] = {2 * plan.parameters, 2 * plan.parameters, (micro_batches + 1) * plan.parameters,
@@ -126,10 +126,10 @@ TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
     for (const bool sequence : {false, true}) {
       constexpr std::int64_t micro_batches = 3;
       PlanRequest request = request_for(parse_layout(fmt::format("dp1.tp{}{}", t, sequence ? ".sp" : ""), 0), "ring");
-      request.options.micro_batch = request.options.global_batch / micro_batches;
+      request.options.batch.micro = request.options.batch.global / micro_batches;
       const ModelShape& shape = request.options.shape;
       const std::int64_t before = sent_by(plan_rank(request, 0), "tp"), h = shape.width;
-      const std::int64_t bsh = request.options.micro_batch * shape.sequence * h;
+      const std::int64_t bsh = request.options.batch.micro * shape.sequence * h;
       ++request.options.shape.layers;
       // With sequence parallelism, the scattered rows are gathered again for dW, and the gradients of norms and biases are
       // summed once per step.
@@ -163,10 +163,11 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
   for (const char* kind : {"gpt2", "llama", "experts", "experts by zipf"})
     for (const int world : {1, 2, 4, 6, 8}) {
       ModelShape shape = request_for({}, "ring").options.shape;
-      if (std::string(kind) == "llama") shape.family = "llama", shape.tied = false, shape.head = 10, shape.qk_norm = true;
+      if (std::string(kind) == "llama")
+        shape.family = ModelFamily::llama, shape.tied = false, shape.head = 10, shape.qk_norm = true;
       if (std::string(kind).starts_with("experts"))
         shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
-      if (std::string(kind) == "experts by zipf") shape.experts.routing = "zipf";
+      if (std::string(kind) == "experts by zipf") shape.experts.routing = ForcedRouting::zipf;
       for (const Layout& layout : all_layouts({shape, world, 12, 1})) {
         PlanRequest request = request_for(layout, "ring");
         request.options.shape = shape;
@@ -182,7 +183,7 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
 TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of its experts") {
   PlanRequest request = request_for(parse_layout("dp2.ep2", 0), "ring");
   ModelShape& shape = request.options.shape;
-  shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .every = 2, .routing = "one"};
+  shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .every = 2, .routing = ForcedRouting::one};
   const double of_a_row = 6.0 * 2 * static_cast<double>(shape.width * shape.experts.ffn);
   const double rows = 2 * 2 * 12 * static_cast<double>(shape.sequence);  // blocks × choices × sequences × tokens
   CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows).epsilon(1e-12));
@@ -206,15 +207,15 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
     request.options.shape.vocabulary = 60;  // the first tensor rank has as many blocks as the last, or one more
-    request.options.global_batch = 24, request.options.micro_batch = 1;
+    request.options.batch.global = 24, request.options.batch.micro = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);
     INFO(to_string(layout) << ", " << most << " bytes");
-    request.options.memory_limit = most;
+    request.options.memory.limit = most;
     CHECK((!shortage_of(layout, options_of, "") && has_room(layout, options_of)));
-    request.options.memory_limit = most - 1;
+    request.options.memory.limit = most - 1;
     CHECK((shortage_of(layout, options_of, "") && !has_room(layout, options_of)));
-    request.options.memory_limit = 0;
+    request.options.memory.limit = 0;
     CHECK(!shortage_of(layout, options_of, ""));
   }
 }
@@ -222,18 +223,18 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
 TEST_CASE("under ZeRO-2 a layout has room for less than the values and gradients of the model") {
   const Layout layout = parse_layout("dp16.z2", 0);
   PlanRequest request = request_for(layout, "ring");
-  request.options.shape.layers = 48, request.options.global_batch = 16, request.options.micro_batch = 1;
-  request.options.optimizer = "sgd";
+  request.options.shape.layers = 48, request.options.batch.global = 16, request.options.batch.micro = 1;
+  request.options.optimizer.kind = OptimizerKind::sgd;
   const std::int64_t most = most_bytes(request);
   REQUIRE(most < 2 * 4 * request.options.shape.parameters());
-  request.options.memory_limit = most;
+  request.options.memory.limit = most;
   CHECK(has_room(layout, [&](const Layout&) { return request.options; }));
 }
 
 TEST_CASE("if no layout has room, the error suggests more ranks and layouts for them") {
   TrainingOptions options = request_for({}, "ring").options;
-  options.micro_batch = 1;
-  const LayoutLimits one{options.shape, 1, options.global_batch, 1};
+  options.batch.micro = 1;
+  const LayoutLimits one{options.shape, 1, options.batch.global, 1};
   const auto has_ranks = [](std::int64_t ranks) { return [ranks](const Layout& l) { return l.ranks() >= ranks; }; };
   CHECK_THAT(how_to_fit(Layout(), one, has_ranks(3)), says("start 4 ranks with as much memory each and try dp4.z3, "));
   CHECK_THAT(how_to_fit(Layout(), {options.shape, 2, 12, 1}, has_ranks(2)), says("try dp"));
@@ -247,8 +248,8 @@ TEST_CASE("the planned bubble of equal stages equals the closed form") {
       for (const char* schedule : {"gpipe", "1f1b"}) {
         const Layout layout = parse_layout(fmt::format("dp1.pp{}.{}", stages, schedule), 0);
         PlanRequest request = request_for(layout, "ring");
-        request.options.shape = {"gpt2", 2 * stages - 1, 6, 6, 48, 192, 12, 12 * 48 + 11 + 12};
-        request.options.global_batch = micro_batches;
+        request.options.shape = {ModelFamily::gpt2, 2 * stages - 1, 6, 6, 48, 192, 12, 12 * 48 + 11 + 12};
+        request.options.batch.global = micro_batches;
         INFO(to_string(layout) << ", " << micro_batches << " micro-batches");
         CHECK(planned_bubble(request.options, layout) ==
               Approx(static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1)).epsilon(1e-12));

@@ -104,7 +104,7 @@ TEST_CASE("sums of gradients on hosts of one rank take what a ring takes") {
   StepRequest request = small_step("dp4");
   request.system.accelerator.bandwidth = request.system.accelerator.products[0].flops = 1e18;  // kernels take no time
   request.system.host.accelerators = 1, request.system.network = {.adapters = 1, .adapter = 1e9};
-  request.plan.options.bucket_bytes = std::int64_t{1} << 40;
+  request.plan.options.replicas.bucket_bytes = std::int64_t{1} << 40;
   const double bytes = 4.0 * static_cast<double>(request.plan.options.shape.parameters());
   CHECK(predict_step(request).seconds == Approx(2 * 3.0 / 4 * bytes / 1e9).epsilon(1e-4));
 }

@@ -179,7 +179,7 @@ TEST_CASE("a checkpoint restores the metadata of a run") {
   CHECK(got.loss_scale == expected.loss_scale);
   CHECK(got.blocks == expected.blocks);
   CHECK(got.config == expected.config);
-  CHECK((got.model.layers == 2 && got.model.epsilon == 1e-6 && got.model.family == "gpt2"));
+  CHECK((got.model.layers == 2 && got.model.epsilon == 1e-6 && got.model.family == ModelFamily::gpt2));
   CHECK(checkpoint.tensors().size() == known_tensors().size());
   checkpoint.require_model(expected.model);
 }

@@ -133,11 +133,11 @@ TEST_CASE("a model with experts that Hugging Face does not have is not exported"
              says("expert-interval 2") && says("qk-layernorm"));
   CHECK_THAT(refusal(mixtral(), [](ModelShape& s) { s.experts.before_choice = true; }), says("pre-softmax true"));
   CHECK_THAT(refusal(qwen3_moe(), [](ModelShape& s) { s.experts.shared_ffn = 8; }), says("shared-expert"));
-  CHECK_THAT(refusal(qwen3_moe(), [](ModelShape& s) { s.experts.score = "sigmoid"; }), says("sigmoid"));
+  CHECK_THAT(refusal(qwen3_moe(), [](ModelShape& s) { s.experts.score = ScoreFunction::sigmoid; }), says("sigmoid"));
   CHECK_THAT(refusal(mixtral(), [](ModelShape& s) { s.experts.scale = 2; }), says("scaling-factor 2"));
   CHECK_THAT(refusal(mixtral(), [](ModelShape& s) { s.experts.groups = 3; }), says("num-groups 3"));
-  CHECK_THAT(refusal(mixtral(), [](ModelShape& s) { s.family = "gpt2"; }), says("a GPT-2 has no experts"));
-  CHECK_THAT(refusal(small_dense("gpt2"), [](ModelShape& s) { s.head = 6; }), says("4 of width 6 are not 8"));
+  CHECK_THAT(refusal(mixtral(), [](ModelShape& s) { s.family = ModelFamily::gpt2; }), says("a GPT-2 has no experts"));
+  CHECK_THAT(refusal(small_dense(ModelFamily::gpt2), [](ModelShape& s) { s.head = 6; }), says("4 of width 6 are not 8"));
 }
 
 // Their loss takes all blocks together, with shares that add up to k.

@@ -13,7 +13,7 @@ struct Host {
   Allocator allocator{memory, ledger};
 };
 
-inline ModelShape small_dense(const char* family) {
+inline ModelShape small_dense(ModelFamily family) {
   ModelShape shape{
       .family = family, .layers = 2, .heads = 4, .groups = 4, .width = 8, .ffn = 12, .sequence = 5, .vocabulary = 11};
   if (shape.llama()) shape.groups = 2, shape.tied = false, shape.epsilon = 1e-6, shape.rotary_base = 5e5;
@@ -21,7 +21,7 @@ inline ModelShape small_dense(const char* family) {
 }
 
 inline ModelShape mixtral() {
-  ModelShape shape = small_dense("llama");
+  ModelShape shape = small_dense(ModelFamily::llama);
   shape.experts = {.count = 3, .chosen = 2, .ffn = 12, .balance = 0.25};
   return shape;
 }
@@ -41,7 +41,7 @@ inline ModelShape qwen3() {
 }
 
 inline std::vector<ModelShape> all_shapes() {
-  return {small_dense("gpt2"), small_dense("llama"), mixtral(), qwen3_moe(), qwen3()};
+  return {small_dense(ModelFamily::gpt2), small_dense(ModelFamily::llama), mixtral(), qwen3_moe(), qwen3()};
 }
 
 // The elements have arbitrary bits, some of them those of NaNs.

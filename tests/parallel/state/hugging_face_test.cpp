@@ -46,7 +46,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
     return tensors;
   };
   // With 2 columns per head, Chorale has head 1's q at column 6, k at 8 and v at 10.
-  const ModelShape gpt2 = small_dense("gpt2");
+  const ModelShape gpt2 = small_dense(ModelFamily::gpt2);
   export_folder(folder / "gpt2", gpt2, numbered(gpt2), DType::f32);
   const safetensors::File g(folder / "gpt2" / "model.safetensors");
   CHECK(g.metadata().at("format") == "pt");
@@ -57,7 +57,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
   CHECK(value_in(g, "transformer.h.0.mlp.c_fc.weight", 7, 11) == 7011);
   // Chorale's columns for two groups of two query heads: [q0 q1 k v], 2 columns each; group 1 begins at 8. Feed-forward
   // units are of 3 columns: [gate 3 | up 3].
-  const ModelShape llama = small_dense("llama");
+  const ModelShape llama = small_dense(ModelFamily::llama);
   export_folder(folder / "llama", llama, numbered(llama), DType::f32);
   const safetensors::File l(folder / "llama" / "model.safetensors");
   CHECK(value_in(l, "model.layers.0.self_attn.q_proj.weight", 2 * 3 + 1, 5) == 5011);  // head 3 = group 1, query 1
@@ -72,7 +72,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
 TEST_CASE("import accepts shards, names without a prefix, and tensors that the shape makes redundant") {
   Host host;
   const TemporaryFolder folder;
-  const ModelShape shape = small_dense("gpt2");
+  const ModelShape shape = small_dense(ModelFamily::gpt2);
   const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
   export_folder(folder / "whole", shape, tensors, DType::f32);
   fs::create_directory(folder / "shards");
@@ -108,7 +108,7 @@ TEST_CASE("import accepts shards, names without a prefix, and tensors that the s
 
 TEST_CASE("an unsupported model is refused, and the error names the unsupported option") {
   const auto refusal = [](const char* family, const std::string& what, const std::string& by) -> std::string {
-    std::string config = config_of_shape(small_dense(family), DType::f32);
+    std::string config = config_of_shape(small_dense(named<ModelFamily>(family)), DType::f32);
     const std::size_t at = config.find(what);
     REQUIRE(at != std::string::npos);
     config.replace(at, what.size(), by);
@@ -150,7 +150,7 @@ TEST_CASE("an unsupported model is refused, and the error names the unsupported 
 TEST_CASE("a folder whose configuration contradicts its weights is refused") {
   Host host;
   const TemporaryFolder folder;
-  ModelShape shape = small_dense("llama");
+  ModelShape shape = small_dense(ModelFamily::llama);
   export_folder(folder / "m", shape, distinct(shape, DType::f32, host.allocator), DType::f32);
   const auto promise = [&] {
     fs::remove(folder / "m" / "config.json");
@@ -172,7 +172,7 @@ TEST_CASE("a folder whose configuration contradicts its weights is refused") {
 TEST_CASE("pickled weights are refused, and the error says what to do instead") {
   Host host;
   const TemporaryFolder folder;
-  const ModelShape shape = small_dense("gpt2");
+  const ModelShape shape = small_dense(ModelFamily::gpt2);
   export_folder(folder / "m", shape, distinct(shape, DType::f32, host.allocator), DType::f32);
   fs::rename(folder / "m" / "model.safetensors", folder / "m" / "pytorch_model.bin");
   const std::string text = refused([&] { HuggingFaceModel(folder / "m"); });
@@ -184,7 +184,7 @@ TEST_CASE("pickled weights are refused, and the error says what to do instead") 
 
 TEST_CASE("any part of a tensor is read without the rest") {
   Host host;
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const TemporaryFolder folder;
     const ModelShape shape = small_dense(family);
     const NamedTensors tensors = distinct(shape, DType::bf16, host.allocator);
@@ -227,7 +227,7 @@ TEST_CASE("any part of a tensor is read without the rest") {
 TEST_CASE("weights are read one MiB at a time and converted to any type") {
   Host host;
   const TemporaryFolder folder;
-  ModelShape shape = small_dense("gpt2");
+  ModelShape shape = small_dense(ModelFamily::gpt2);
   shape.vocabulary = 50'000;  // 1.5 MiB in f32
   const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
   const auto numbers = tensors.at("embedding.weight").values<float>();

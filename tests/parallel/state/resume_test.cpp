@@ -91,7 +91,7 @@ TEST_CASE("runs with their state in a file resume each other's checkpoints, and 
   const test::TemporaryFolder tier;
   const auto options_of = [&](const Layout& layout, bool offloaded) {
     TrainingOptions options = test::options_for("exact", layout);
-    if (offloaded) options.offload = {true, true, true, tier.path().string(), 1024};
+    if (offloaded) options.offload = {true, true, true, tier.path().string(), 4096};
     return options;
   };
   const std::pair<const char*, bool> runs[] = {{"dp1.z3", true}, {"dp2.z3", true}, {"dp2.z3", false}};
@@ -119,7 +119,7 @@ TEST_CASE("16-bit runs resume with the same bits if loaded in the layout that sa
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = test::options_for("fast", layout);
       options.compute = compute;
-      options.masters = masters;
+      options.optimizer.masters = masters;
       if (compute == DType::f16)
         options.scaler = {.dynamic = true, .scale = 0x1p12, .growth_interval = 1, .hysteresis = 1, .patience = 1};
       INFO(word << " " << name_of(compute) << (masters ? "" : " without masters"));

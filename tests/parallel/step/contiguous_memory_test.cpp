@@ -24,7 +24,7 @@ constexpr Row rows[] = {{"dp1"},
 
 TrainingOptions options_of(const Row& row, const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.micro_batch = layout.stages() > 1 ? 2 : options.global_batch / layout.replicas() / 2;
+  options.batch.micro = layout.stages() > 1 ? 2 : options.batch.global / layout.replicas() / 2;
   options.remake = row.remake;
   if (row.experts) options.shape = test::small_moe();
   return options;
@@ -37,7 +37,7 @@ TEST_CASE("contiguous memory changes no bit", "[threads]") {
       TrainingOptions options = options_of(row, numerics, layout);
       INFO(numerics << ", " << row.layout);
       const test::Seen plain = test::trained(options, layout);
-      options.contiguous_memory = true;
+      options.memory.contiguous = true;
       CHECK(test::difference(plain, test::trained(options, layout)) == "");
     }
 }
@@ -48,7 +48,7 @@ TEST_CASE("what a step makes lies in one piece without holes, and memory is as p
   for (const Row& row : rows) {
     const Layout layout = parse_layout(row.layout, 0);
     TrainingOptions options = options_of(row, "fast", layout);
-    options.contiguous_memory = true;
+    options.memory.contiguous = true;
     INFO(row.layout);
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());

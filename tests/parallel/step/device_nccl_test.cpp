@@ -13,8 +13,8 @@ TEST_CASE("device: buckets of training are registered with NCCL in its first ste
   if (!known_to || !probe(backend_named("nccl")).works) return;
   const DevicePlugin plugin;
   TrainingOptions options = small();
-  options.device = &plugin;
-  options.global_batch = 8 * world().size();
+  options.kernels.device = &plugin;
+  options.batch.global = 8 * world().size();
   Worlds worlds({{"", "nccl"}}, world(), clock);
   worlds.use_device(cuda_memory(plugin, 0));
   Pool pool(worlds.memory());

@@ -18,17 +18,17 @@ struct DeviceRun {
   test::Run run;
 
   DeviceRun(const DevicePlugin& plugin, TrainingOptions options, const Layout& layout)
-      : memory(cuda_memory(plugin, 0)), run((options.device = &plugin, options), Mesh(layout), *memory) {}
+      : memory(cuda_memory(plugin, 0)), run((options.kernels.device = &plugin, options), Mesh(layout), *memory) {}
 };
 
 TrainingOptions options_on(const Layout& layout, const char* numerics, DType compute) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.compute = compute, options.micro_batch = 4;
+  options.compute = compute, options.batch.micro = 4;
   return options;
 }
 
 OffloadOptions to_host(const Places& places) {
-  return {places.parameters, places.gradients, places.optimizer, ".", 1024, true};
+  return {places.parameters, places.gradients, places.optimizer, ".", 4096, true};
 }
 
 TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]") {

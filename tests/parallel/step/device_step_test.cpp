@@ -12,8 +12,8 @@ TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t
   TrainingOptions options = test::small();
   options.shape.layers = layers;
   options.shape.experts = experts;
-  options.micro_batch = micro_batch;
-  options.device = &plugin;
+  options.batch.micro = micro_batch;
+  options.kernels.device = &plugin;
   return options;
 }
 
@@ -49,9 +49,9 @@ TEST_CASE("device: the host also waits for every routing, and once to move biase
   Experts experts{.count = 4, .chosen = 2, .ffn = 24, .balance = 0.01};
   const auto waits = [&] { return waits_of_step(plugin, on(plugin, 2, 4, experts)); };  // four routings
   CHECK(waits() == 1 + 4);
-  experts.balancing = "global_aux_loss";
+  experts.balancing = BalanceOver::step;
   CHECK(waits() == 1 + 4);
-  experts.score = "sigmoid", experts.bias = true;
+  experts.score = ScoreFunction::sigmoid, experts.bias = true;
   CHECK(waits() == 1 + 4 + 1);
 }
 

@@ -10,7 +10,7 @@ std::vector<std::string> said(const char* word, const char* numerics, int spoile
                               float value) {
   const Layout layout = parse_layout(word, 0);
   TrainingOptions options = test::options_for(numerics, layout);
-  options.micro_batch = 2;
+  options.batch.micro = 2;
   std::vector<std::string> all(static_cast<std::size_t>(layout.ranks()), "nothing");
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
           const int rank = mesh.world().rank();

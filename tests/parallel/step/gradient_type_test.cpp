@@ -12,7 +12,7 @@ namespace {
 
 TrainingOptions options_of(const Layout& layout, std::optional<DType> sums = DType::bf16) {
   TrainingOptions options = test::hybrid_options("fast", layout);
-  options.gradient_sums = sums;
+  options.replicas.gradient_sums = sums;
   return options;
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathe
       const Layout layout = parse_layout(word, 0);
       PlanRequest request{.options = options_of(layout, sums), .layout = layout};
       constexpr std::int64_t m = 2;  // micro-batches
-      request.options.micro_batch = 1, request.options.global_batch = m * s * r;
+      request.options.batch.micro = 1, request.options.batch.global = m * s * r;
       request.options.shape = test::odd_shape();
       request.backends = {{"", "threads"}}, request.algorithms = {{"", "ring"}};
       test::Pretence here(request.options, layout, 0);
@@ -134,14 +134,14 @@ TEST_CASE("each element of a bf16 gradient is that of a reference that rounds ev
           "[threads]") {
   for (const char* word :
        {"dp1", "dp1.z1", "dp1.z3", "dp2", "dp2.z1", "dp2.z2", "dp2.z3", "dp2.rep2.z1", "dp2.rep2.z2", "dp2.rep2.z3"})
-    for (const char* reducer : {"bucketed", "naive"})
+    for (const ReducerKind reducer : {ReducerKind::bucketed, ReducerKind::naive})
       for (const bool in_file : {false, true}) {
         const Layout layout = parse_layout(word, 0);
-        if ((layout.zero > 0 && reducer == std::string("naive")) || (in_file && layout.zero < 2)) continue;
+        if ((layout.zero > 0 && reducer == ReducerKind::naive) || (in_file && layout.zero < 2)) continue;
         const test::TemporaryFolder folder;
         TrainingOptions options = options_of(layout);
-        options.reducer = reducer;
-        if (in_file) options.offload = {false, true, false, folder.path().string(), 1024};
+        options.replicas.reducer = reducer;
+        if (in_file) options.offload = {false, true, false, folder.path().string(), 4096};
         const auto ranks = static_cast<std::size_t>(layout.ranks());
         std::vector<std::vector<Gradients>> seen(ranks);
         std::vector<std::map<std::string, std::map<std::int64_t, float>>> sums(ranks);
@@ -165,7 +165,7 @@ TEST_CASE("each element of a bf16 gradient is that of a reference that rounds ev
                       });
                 return "";
               }) == "");
-        INFO(word << " " << reducer << " " << in_file);
+        INFO(word << " " << name_of(reducer) << " " << in_file);
         const auto group = static_cast<std::size_t>(layout.replicas() / layout.repeats());
         std::int64_t wrong = 0, count = 0;
         double squares = 0;
@@ -213,7 +213,7 @@ TEST_CASE("with bf16 gradients, offloading changes no bit", "[threads]") {
     INFO(word);
     TrainingOptions options = options_of(layout);
     const test::Seen plain = test::seen_on(layout, options, "auto");
-    options.offload = {layout.zero == 3, layout.zero >= 2, true, folder.path().string(), 1024};
+    options.offload = {layout.zero == 3, layout.zero >= 2, true, folder.path().string(), 4096};
     CHECK(difference(plain, test::seen_on(layout, options, "auto")) == "");
   }
 }
@@ -221,7 +221,7 @@ TEST_CASE("with bf16 gradients, offloading changes no bit", "[threads]") {
 TEST_CASE("the type of gradients cannot be chosen in exact numerics and in f64") {
   const auto refused = [](const char* numerics, DType compute, DType sums) {
     TrainingOptions options = test::options_for(numerics, {});
-    options.compute = compute, options.gradient_sums = sums;
+    options.compute = compute, options.replicas.gradient_sums = sums;
     return test::refused([&] { plan_rank({.options = options, .layout = {}}, 0); });
   };
   CHECK_THAT(refused("exact", DType::f32, DType::bf16),

@@ -15,7 +15,7 @@ constexpr auto activations = static_cast<std::size_t>(Category::activations);
 TrainingOptions recomputing(const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);
   options.remake = Remake::full;
-  options.micro_batch = std::max<std::int64_t>(1, options.global_batch / layout.replicas() / (layout.stages() > 1 ? 6 : 2));
+  options.batch.micro = std::max<std::int64_t>(1, options.batch.global / layout.replicas() / (layout.stages() > 1 ? 6 : 2));
   return options;
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("activations in a file change no bit, on any layout", "[threads]") {
     for (const auto& [word, partition, experts] : rows) {
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = recomputing(numerics, layout);
-      options.partition_activations = partition;
+      options.memory.partition_activations = partition;
       if (experts) options.shape = test::small_moe();
       INFO(numerics << ", " << word << (partition ? ", partitioned" : ""));
       const test::Seen plain = test::trained(options, layout);
@@ -87,7 +87,7 @@ TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of
         Row{"dp1.pp2", 1}, Row{"dp1.pp4", 1}}) {
     const Layout layout = parse_layout(word, 0);
     TrainingOptions options = recomputing("fast", layout);
-    options.partition_activations = partition, options.offload = to_file(folder);
+    options.memory.partition_activations = partition, options.offload = to_file(folder);
     INFO(word << (partition ? ", partitioned" : ""));
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
@@ -96,8 +96,8 @@ TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of
             const auto& file = dynamic_cast<const FileTier&>(*run.training.memory().tier_memory());
             const ModelShape& shape = options.shape;
             const std::int64_t input =
-                options.micro_batch * shape.sequence / layout.context_ranks() / parts * shape.width * 4;
-            const std::int64_t micro_batches = options.global_batch / layout.replicas() / options.micro_batch;
+                options.batch.micro * shape.sequence / layout.context_ranks() / parts * shape.width * 4;
+            const std::int64_t micro_batches = options.batch.global / layout.replicas() / options.batch.micro;
             const std::int64_t blocks = shape.layers / stages;
             const Ledger& ledger = run.training.memory().tier_ledger();
             for (int step = 1; step <= 3; ++step) {
@@ -157,7 +157,7 @@ TEST_CASE("with activations in a file, the peak of memory does not grow with the
       return plan_rank({.options = options, .layout = layout}, 0).peak[activations];
     };
     const TrainingOptions options = recomputing("fast", layout);
-    const std::int64_t input = options.micro_batch * options.shape.sequence * options.shape.width * 4;
+    const std::int64_t input = options.batch.micro * options.shape.sequence * options.shape.width * 4;
     INFO(word);
     CHECK(peak(16, false) == peak(8, false) + 8 * input);  // 8 / S blocks a stage; S micro-batches are in flight on stage 0
     CHECK(peak(16, true) == peak(8, true));

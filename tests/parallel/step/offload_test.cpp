@@ -21,7 +21,7 @@ struct Places {
 
 // Windows of 1024 elements begin and end inside of tensors.
 OffloadOptions offload(const Places& places, const std::filesystem::path& folder) {
-  return {places.parameters, places.gradients, places.optimizer, folder.string(), 1024};
+  return {places.parameters, places.gradients, places.optimizer, folder.string(), 4096};
 }
 
 using test::trained;
@@ -49,7 +49,7 @@ TEST_CASE("offloading changes no bit, on any layout", "[threads]") {
     for (const auto& [word, places] : rows) {
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = test::options_for(numerics, layout);
-      options.micro_batch = options.global_batch / layout.replicas() / 2;
+      options.batch.micro = options.batch.global / layout.replicas() / 2;
       INFO(numerics << ", " << word);
       const test::Seen plain = trained(options, layout);
       options.offload = offload(places, folder.path());
@@ -61,13 +61,13 @@ TEST_CASE("offloading changes no bit of any type and optimizer, with or without 
   const test::TemporaryFolder folder;
   const Layout layout = parse_layout("dp2.z3", 0);
   for (const DType compute : {DType::f32, DType::f64, DType::bf16, DType::f16})
-    for (const char* optimizer : {"adamw", "sgd"})
+    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd})
       for (const bool masters : {true, false}) {
         if (!masters && compute != DType::bf16) continue;
-        INFO(name_of(compute) << ", " << optimizer << ", " << masters);
+        INFO(name_of(compute) << ", " << name_of(optimizer) << ", " << masters);
         TrainingOptions options = test::options_for("fast", layout);
-        options.compute = compute, options.optimizer = optimizer, options.masters = masters;
-        options.micro_batch = 2;
+        options.compute = compute, options.optimizer.kind = optimizer, options.optimizer.masters = masters;
+        options.batch.micro = 2;
         if (compute == DType::f16) options.scaler.dynamic = true, options.scaler.scale = 1 << 14;
         const test::Seen plain = trained(options, layout);
         options.offload = offload({true, true, true}, folder.path());
@@ -87,7 +87,7 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
   for (const auto& [compute, sums] :
        {std::pair{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}}) {
     TrainingOptions options = test::options_for("fast", parse_layout("dp1.z3", 0));
-    options.compute = compute, options.gradient_sums = sums, options.micro_batch = 6,
+    options.compute = compute, options.replicas.gradient_sums = sums, options.batch.micro = 6,
     options.offload = offload({true, true, true}, folder.path());
     HostMemory host;
     test::Run run(options, Mesh(parse_layout("dp1.z3", 1)), host);
@@ -127,7 +127,7 @@ TEST_CASE("memory with offload is as planned, and nothing but windows and the un
   for (const char* word : {"dp1.z3", "dp2.z3", "dp2.z2", "dp1.pp2.z3"}) {
     const Layout layout = parse_layout(word, 0);
     TrainingOptions options = test::options_for("fast", layout);
-    options.micro_batch = 3, options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, folder.path());
+    options.batch.micro = 3, options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, folder.path());
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             const int rank = mesh.world().rank();
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, rank);
@@ -160,7 +160,7 @@ TEST_CASE("the fingerprint of a state in a file is that of the same state in mem
 TEST_CASE("what remains in memory decides whether a layout has room, and the error says what to place in a file") {
   const Layout layout = parse_layout("dp1.z3", 0);
   TrainingOptions options = test::options_for("fast", layout);
-  options.shape.layers = 24, options.micro_batch = 1;
+  options.shape.layers = 24, options.batch.micro = 1;
   options.offload = offload({false, false, false}, ".");
   const OptionsOf options_of = [&](const Layout&) { return options; };
   const auto peak = [&](const Places& places) {
@@ -171,9 +171,9 @@ TEST_CASE("what remains in memory decides whether a layout has room, and the err
   const std::int64_t values_and_gradients = 2 * 4 * options.shape.parameters();
   const std::int64_t some = peak({false, false, true}), most = peak({false, true, true}), all = peak({true, true, true});
   REQUIRE((all < values_and_gradients / 2 && most < values_and_gradients && most < some));
-  const LayoutLimits limits{options.shape, 1, options.global_batch, options.micro_batch};
+  const LayoutLimits limits{options.shape, 1, options.batch.global, options.batch.micro};
   const auto refused = [&](std::int64_t limit, const Layout& on) {
-    options.memory_limit = limit;
+    options.memory.limit = limit;
     return test::refused([&] { require_room(on, limits, options_of); });
   };
   const Layout plain = parse_layout("dp1", 0);
@@ -186,9 +186,9 @@ TEST_CASE("what remains in memory decides whether a layout has room, and the err
   CHECK_THAT(refused(all / 2, plain), says("try --zero 3 with --place") && says("optimizer=file and --recompute full, or"));
   CHECK_THAT(refused(10'000, layout), !says("--place"));
   options.offload = offload({true, true, true}, ".");
-  options.memory_limit = all;
+  options.memory.limit = all;
   CHECK((has_room(layout, options_of) && !shortage_of(layout, options_of, "")));
-  options.memory_limit = all - 1;
+  options.memory.limit = all - 1;
   CHECK(!has_room(layout, options_of));
   CHECK_THAT(refused(all / 2, layout), !says("--place"));
 }

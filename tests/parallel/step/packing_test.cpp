@@ -15,8 +15,8 @@ StepResult step_on(const TrainingOptions& options, bool together) {
   HostMemory host;
   SystemClock clock;
   TrainingOptions o = options;
-  o.packed = together;
-  o.global_batch = o.micro_batch = together ? 1 : 2;
+  o.batch.packed = together;
+  o.batch.global = o.batch.micro = together ? 1 : 2;
   Training training(o, host, clock);
   return training.step([&](std::int64_t, std::int64_t samples, const SampleRows& rows) {
     std::vector<std::int32_t> text(17);
@@ -40,9 +40,9 @@ StepResult step_on(const TrainingOptions& options, bool together) {
 }
 
 TEST_CASE("documents in one sample have the loss and the gradient of documents in samples of their own") {
-  for (const char* family : {"gpt2", "llama"})
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama})
     for (const bool experts : {false, true}) {
-      INFO(family << (experts ? ", experts" : ""));
+      INFO(name_of(family) << (experts ? ", experts" : ""));
       TrainingOptions options = test::options_for("fast", {});
       options.shape = {family, 2, 6, 3, 48, 96, 16, 61};
       if (experts) options.shape.experts = {.count = 4, .chosen = 2, .ffn = 24};
@@ -54,17 +54,17 @@ TEST_CASE("documents in one sample have the loss and the gradient of documents i
 }
 
 TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of one rank", "[threads]") {
-  const auto options_of = [](const Layout& layout, const char* family) {
+  const auto options_of = [](const Layout& layout, ModelFamily family) {
     TrainingOptions options = test::options_for("exact", layout);
     options.shape.family = family;
     options.shape.sequence = 37;
-    options.packed = true;
+    options.batch.packed = true;
     return options;
   };
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const test::Seen expected = test::train_alone(options_of({}, family));
     TrainingOptions whole = options_of({}, family);
-    whole.packed = false;
+    whole.batch.packed = false;
     CHECK(difference(expected, test::train_alone(whole)) != "");
     int ran = 0;
     for (const ContextScheme& scheme : context_schemes())
@@ -73,11 +73,11 @@ TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of
                                  "dp1.pp2.cp2", "dp1.cp4"}) {
           const Layout layout = parse_layout(word, 0);
           TrainingOptions options = options_of(layout, family);
-          options.context = {scheme.name, cut.name};
+          options.context = {&scheme, &cut};
           if (!scheme.exact || !test::fits(options, layout)) continue;
           if (layout.context_ranks() == 1 && (scheme.name != context_schemes()[0].name || cut.name != token_cuts()[0].name))
             continue;
-          INFO(family << ", " << word << ", " << scheme.name << ", " << cut.name);
+          INFO(name_of(family) << ", " << word << ", " << scheme.name << ", " << cut.name);
           ++ran;
           CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
                   return difference(expected, test::train(options, std::move(mesh), memory));
@@ -89,9 +89,9 @@ TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of
 
 // The first of two contiguous ranks has the first half of a sample, so all of its targets are early.
 TEST_CASE("samples of one document, of which one context rank has no targets, have the bits of one rank", "[threads]") {
-  const auto options_of = [](const Layout& layout, const char* scheme) {
+  const auto options_of = [](const Layout& layout, const ContextScheme& scheme) {
     TrainingOptions options = test::options_for("exact", layout);
-    options.context = {scheme, "contiguous"};
+    options.context = {&scheme, &token_cut_named("contiguous")};
     return options;
   };
   const auto trained = [](const TrainingOptions& options, Mesh mesh, Memory& memory) {
@@ -104,12 +104,12 @@ TEST_CASE("samples of one document, of which one context rank has no targets, ha
     return run.steps(3).seen;
   };
   HostMemory host;
-  const test::Seen expected = trained(options_of({}, "gather"), Mesh(), host);
-  CHECK(difference(expected, test::train_alone(options_of({}, "gather"))) != "");
+  const test::Seen expected = trained(options_of({}, context_scheme_named("gather")), Mesh(), host);
+  CHECK(difference(expected, test::train_alone(options_of({}, context_scheme_named("gather")))) != "");
   for (const ContextScheme& scheme : context_schemes())
     for (const char* word : {"dp1.cp2", "dp2.cp2.z1", "dp1.cp3", "dp1.pp2.cp2"}) {
       const Layout layout = parse_layout(word, 0);
-      const TrainingOptions options = options_of(layout, scheme.name);
+      const TrainingOptions options = options_of(layout, scheme);
       if (!scheme.exact || !test::fits(options, layout)) continue;
       INFO(word << ", " << scheme.name);
       const TokenCut cut(options.shape.sequence, layout.context_ranks(), options.context.cut);
@@ -125,8 +125,8 @@ TEST_CASE("under ring, packed samples are within the tolerance of one rank", "[t
     TrainingOptions options = test::options_for("fast", layout);
     options.shape.sequence = 37, options.shape.dropout = 0;
     options.compute = DType::f64;
-    options.packed = true;
-    options.context.scheme = "ring";
+    options.batch.packed = true;
+    options.context.scheme = &context_scheme_named("ring");
     return options;
   };
   const test::Seen expected = test::train_alone(options_of({}));
@@ -134,7 +134,7 @@ TEST_CASE("under ring, packed samples are within the tolerance of one rank", "[t
     for (const char* word : {"dp1.cp2", "dp1.cp3", "dp2.cp2.z2"}) {
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = options_of(layout);
-      options.context.cut = cut.name;
+      options.context.cut = &cut;
       INFO(word << ", " << cut.name);
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
               const test::Seen seen = test::train(options, std::move(mesh), memory);

@@ -31,9 +31,9 @@ TEST_CASE("two runs with the same seed have the same bits, and runs with differe
 
 TEST_CASE("a run that stops and resumes has the same bits as an uninterrupted run") {
   for (const auto& [numerics, compute] : modes)
-    for (const char* optimizer : {"adamw", "sgd"}) {
+    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd}) {
       TrainingOptions options = small(numerics, compute);
-      options.optimizer = optimizer;
+      options.optimizer.kind = optimizer;
       if (compute == DType::f16)
         options.scaler = {.dynamic = true, .scale = 0x1p30, .growth_interval = 4};  // overflows at first, then recovers
       const TemporaryFolder folder;
@@ -56,8 +56,8 @@ TEST_CASE("exact numerics give the same bits with any micro-batch size, on one t
   for (const std::int64_t micro : {1, 2, 4, 8})
     for (const int threads : {1, 2}) {
       TrainingOptions options = small("exact");
-      options.micro_batch = micro;
-      options.threads = threads;
+      options.batch.micro = micro;
+      options.kernels.threads = threads;
       options.remake = micro == 2 ? Remake::full : micro == 4 ? Remake::selective : Remake::none;
       SmallRun run(options);
       same_losses(run.steps(4), expected);
@@ -70,7 +70,7 @@ TEST_CASE("fast numerics give nearly the same result for every micro-batch size"
   SmallRun whole(small());
   const auto expected = whole.steps(4);
   TrainingOptions options = small();
-  options.micro_batch = 2;
+  options.batch.micro = 2;
   SmallRun cut(options);
   const auto seen = cut.steps(4);
   for (std::size_t i = 0; i < 4; ++i) CHECK(seen[i].loss == Approx(expected[i].loss).epsilon(1e-5));

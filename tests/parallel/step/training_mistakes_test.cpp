@@ -55,7 +55,7 @@ TEST_CASE("an evaluation with NaN throws in exact numerics and returns NaN in fa
 
 TEST_CASE("contradicting options are refused") {
   TrainingOptions o = small();
-  o.micro_batch = 3;
+  o.batch.micro = 3;
   CHECK(refused([&] { SmallRun run(o); }).find("global-batch-size 8 is not a multiple of micro-batch-size 3") !=
         std::string::npos);
   CHECK(refused([] { SmallRun run(small("exact", DType::bf16)); }).find("exact numerics compute in f32") !=
@@ -89,7 +89,7 @@ TEST_CASE("a checkpoint of another shape, numerics, seed or, in exact numerics, 
   SmallRun exact(small("exact"));
   save_checkpoint(elsewhere.path(), metadata_of(exact.training, ""), state_of(exact.training));
   TrainingOptions batch = small("exact");
-  batch.global_batch = batch.micro_batch = 4;
+  batch.batch = {.global = 4, .micro = 4};
   SmallRun other(batch);
   CHECK_THAT(test::refused([&] { resume(other.training, Checkpoint::open(elsewhere.path(), log)); }),
              says("another global batch") && says("its global batch is 8, this run's 4"));

@@ -42,7 +42,7 @@ TEST_CASE("f16 skips the steps that overflow, and finds its scale") {
 
 TEST_CASE("dropout differs at every step, and evaluations have none") {
   TrainingOptions options = small();
-  options.rate = {.decay = "constant", .peak = 0, .minimum = 0};
+  options.optimizer.rate = {.decay = RateDecay::constant, .peak = 0, .minimum = 0};
   SmallRun dropping(options);
   options.shape.dropout = 0;
   SmallRun whole(options);
@@ -58,7 +58,7 @@ TEST_CASE("dropout differs at every step, and evaluations have none") {
 
 TEST_CASE("an evaluation that is cut short has no loss, and leaves nothing behind") {
   TrainingOptions options = small();
-  options.micro_batch = 2;
+  options.batch.micro = 2;
   SmallRun run(options);
   const double whole = run.training.evaluate(run.read(), 16);
   int asked = 0;
@@ -77,11 +77,11 @@ TEST_CASE("an evaluation of no samples has nothing of the step before it") {
 }
 
 TEST_CASE("weight decay applies only to matrices") {
-  for (const char* optimizer : {"adamw", "sgd"}) {
+  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd}) {
     TrainingOptions options = small();
-    options.optimizer = optimizer;
-    options.decay = 0.5;
-    options.rate = {.decay = "constant", .peak = 0.1};
+    options.optimizer.kind = optimizer;
+    options.optimizer.decay = 0.5;
+    options.optimizer.rate = {.decay = RateDecay::constant, .peak = 0.1};
     SmallRun run(options);
     const auto weights = [&] {
       std::map<std::string, std::vector<float>> all;
@@ -98,7 +98,7 @@ TEST_CASE("weight decay applies only to matrices") {
       std::ranges::fill(rows.targets, -1);  // no gradient at all
     });
     for (const ParameterPointer& p : run.training.parameters()) {
-      INFO(optimizer << " " << p->name);
+      INFO(name_of(optimizer) << " " << p->name);
       CHECK(p->value.values<float>()[3] == Approx(before.at(p->name)[3] * (p->shape.size() == 2 ? 0.95 : 1)));
     }
   }
@@ -113,11 +113,11 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
       for (const double scale : {1.0, 16.0}) {
         TrainingOptions options = small(numerics, compute);
         options.shape.dropout = 0;
-        options.micro_batch = micro;
+        options.batch.micro = micro;
         options.scaler.scale = scale;
-        options.optimizer = "sgd";
-        options.momentum = 0, options.decay = 0, options.clip = 0;
-        options.rate = {.decay = "constant", .peak = rate};
+        options.optimizer.kind = OptimizerKind::sgd;
+        options.optimizer.momentum = 0, options.optimizer.decay = 0, options.optimizer.clip = 0;
+        options.optimizer.rate = {.decay = RateDecay::constant, .peak = rate};
         SmallRun run(options);
         const ReadSamples masked = [&run](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
           run.read()(first, samples, rows);
@@ -134,9 +134,9 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
 
 TEST_CASE("the gradient is clipped to the requested norm") {
   TrainingOptions options = small();
-  options.optimizer = "sgd";
-  options.momentum = 0, options.decay = 0, options.clip = 0.01;
-  options.rate = {.decay = "constant", .peak = 1};
+  options.optimizer.kind = OptimizerKind::sgd;
+  options.optimizer.momentum = 0, options.optimizer.decay = 0, options.optimizer.clip = 0.01;
+  options.optimizer.rate = {.decay = RateDecay::constant, .peak = 1};
   SmallRun run(options);
   const auto weights = [&] {
     std::vector<double> all;

@@ -16,7 +16,7 @@ namespace {
 
 // Every token counts, except in step `masked`, if it is not 0.
 ReadSamples counted_samples(const TrainingOptions& o, std::int64_t masked = 0) {
-  return [read = test::samples_of(o.shape), batch = o.global_batch, masked](std::int64_t first, std::int64_t samples,
+  return [read = test::samples_of(o.shape), batch = o.batch.global, masked](std::int64_t first, std::int64_t samples,
                                                                             const SampleRows& rows) {
     read(first, samples, rows);
     if (first / batch + 1 != masked) std::ranges::replace(rows.targets, -1, 5);
@@ -50,9 +50,9 @@ Seen run_steps(const TrainingOptions& options, const Layout& layout, std::int64_
 
 TrainingOptions options_on(const Layout& layout, const char* numerics, bool offloads, const std::filesystem::path& folder) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.micro_batch = std::max<std::int64_t>(options.micro_batch / 2, 1);
-  options.clip = 0;
-  if (offloads) options.offload = {layout.zero == 3, layout.zero >= 2, true, folder.string(), 1024};
+  options.batch.micro = std::max<std::int64_t>(options.batch.micro / 2, 1);
+  options.optimizer.clip = 0;
+  if (offloads) options.offload = {layout.zero == 3, layout.zero >= 2, true, folder.string(), 4096};
   return options;
 }
 
@@ -92,8 +92,8 @@ TEST_CASE("an update that assumed too much is taken back: clipping, and the over
         if (!masters && compute != DType::bf16) continue;
         INFO(name_of(compute) << (offloads ? ", offloaded" : ""));
         TrainingOptions options = options_on(layout, "fast", offloads, folder.path());
-        options.compute = compute, options.masters = masters;
-        options.clip = compute == DType::f16 ? 0 : 2;
+        options.compute = compute, options.optimizer.masters = masters;
+        options.optimizer.clip = compute == DType::f16 ? 0 : 2;
         if (compute == DType::f16)
           options.scaler = {.dynamic = true, .scale = 1 << 14, .growth_interval = 1, .hysteresis = 1, .patience = 1};
         const Seen after = run_steps(options, layout, 5);
@@ -110,11 +110,11 @@ TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
   for (const bool offloads : {false, true}) {
     const Layout layout = parse_layout("dp1.z3", 1);
     TrainingOptions options = options_on(layout, "fast", offloads, folder.path());
-    options.clip = 0.5, options.update = UpdateTime::delayed;
+    options.optimizer.clip = 0.5, options.update = UpdateTime::delayed;
     HostMemory host;
     test::Run delayed(options, Mesh(layout), host);
     options.update = UpdateTime::after, options.offload = {};
-    const LearningRate rates = std::exchange(options.rate, {.peak = 0, .minimum = 0, .warmup = 0, .steps = 20});
+    const LearningRate rates = std::exchange(options.optimizer.rate, {.peak = 0, .minimum = 0, .warmup = 0, .steps = 20});
     test::Run oracle(options, Mesh(layout), host);
     struct Tensors {
       std::vector<float> theta, m, v, gradient;
@@ -131,10 +131,11 @@ TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
       std::vector<Owned> owned = oracle.training.buckets().owned();
       for (std::size_t i = 0; i < all.size(); ++i) std::ranges::copy(all[i].theta, owned[i].value.values<float>().begin());
       const StepResult result = oracle.training.step(oracle.read);
-      const double b1 = options.beta1, b2 = options.beta2;
+      const double b1 = options.optimizer.beta1, b2 = options.optimizer.beta2;
       double power1 = 1, power2 = 1;
       for (std::int64_t k = 1; k < t; ++k) power1 *= b1, power2 *= b2;
-      const AdamStep adam{rates.at(t - 2), b1, b2, options.epsilon, options.decay, 1 / (1 - power1), 1 / (1 - power2)};
+      const AdamStep adam{rates.at(t - 2), b1, b2, options.optimizer.epsilon, options.optimizer.decay, 1 / (1 - power1),
+                          1 / (1 - power2)};
       for (std::size_t i = 0; i < all.size(); ++i) {
         auto& [theta, m, v, gradient] = all[i];
         const auto slice = [&](std::vector<float>& x) { return Slice{x.data(), std::ssize(x), DType::f32}; };
@@ -151,7 +152,8 @@ TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
           CHECK((std::ranges::equal(values, theta) && (t == 1 || theta != gradient)));
         });
       }
-      last_scale = 1 / static_cast<double>(result.tokens) * std::min(1.0, options.clip / (result.gradient_norm + 1e-6));
+      last_scale =
+          1 / static_cast<double>(result.tokens) * std::min(1.0, options.optimizer.clip / (result.gradient_norm + 1e-6));
     }
   }
 }
@@ -167,7 +169,7 @@ TEST_CASE("delayed updates are the same on all layouts in exact numerics, and a 
     for (const bool offloads : {false, true}) {
       const Layout layout = parse_layout(word, 0);
       options = options_on(layout, "exact", offloads, folder.path());
-      options.update = UpdateTime::delayed, options.clip = 1;
+      options.update = UpdateTime::delayed, options.optimizer.clip = 1;
       INFO(word);
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
               return test::difference(alone, test::train(options, std::move(mesh), memory));
@@ -192,7 +194,7 @@ TEST_CASE("bytes and memory of every update are as planned") {
   const Layout layout = parse_layout("dp1.z3", 1);
   for (const UpdateTime update : {UpdateTime::after, UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})
     for (const bool offloads : {true, false}) {
-      INFO(update_times[static_cast<std::size_t>(update)] << (offloads ? ", offloaded" : ""));
+      INFO(name_of(update) << (offloads ? ", offloaded" : ""));
       TrainingOptions options = options_on(layout, "fast", offloads, folder.path());
       options.update = update;
       HostMemory host;
@@ -219,7 +221,7 @@ TEST_CASE("updates that do not suit a run are refused, and masked tokens are not
   const auto refused = [](UpdateTime update, const std::function<void(TrainingOptions&)>& change, bool steps = false) {
     const Layout layout = parse_layout("dp1", 1);
     TrainingOptions options = test::options_for("fast", layout);
-    options.update = update, options.clip = 0;
+    options.update = update, options.optimizer.clip = 0;
     change(options);
     HostMemory host;
     return test::refused([&] {
@@ -228,11 +230,11 @@ TEST_CASE("updates that do not suit a run are refused, and masked tokens are not
     });
   };
   const auto f16 = [](TrainingOptions& o) { o.compute = DType::f16, o.scaler.dynamic = true, o.scaler.scale = 1024; };
-  CHECK_THAT(refused(UpdateTime::overlapped, [](TrainingOptions& o) { o.clip = 1; }),
+  CHECK_THAT(refused(UpdateTime::overlapped, [](TrainingOptions& o) { o.optimizer.clip = 1; }),
              says("needs a factor of the gradients") && says("--clip-grad 0"));
   CHECK_THAT(refused(UpdateTime::overlapped, f16), says("f16 scales its loss") && says("--dtype bf16"));
   CHECK_THAT(refused(UpdateTime::delayed, f16), says("cannot skip a step"));
-  CHECK_THAT(refused(UpdateTime::overlapped, [](TrainingOptions& o) { o.packed = true; }), says("every token counts"));
+  CHECK_THAT(refused(UpdateTime::overlapped, [](TrainingOptions& o) { o.batch.packed = true; }), says("every token counts"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TrainingOptions options_of_one_rank(const Mistake& mistake) {
 
 TrainingOptions options_in(const Layout& layout, const Mistake& mistake) {
   TrainingOptions options = options_of_one_rank(mistake);
-  options.micro_batch = options.global_batch / layout.replicas() % 2 == 0 ? 2 : 1;
+  options.batch.micro = options.batch.global / layout.replicas() % 2 == 0 ? 2 : 1;
   return options;
 }
 

@@ -33,7 +33,7 @@ struct MovesAlways final : WrappingLayer {
 
 void with_experts(TrainingOptions& o) {
   o.shape.experts = test::small_moe().experts;
-  o.shape.experts.score = "sigmoid", o.shape.experts.bias = true;
+  o.shape.experts.score = ScoreFunction::sigmoid, o.shape.experts.bias = true;
 }
 
 void with_experts_recomputed(TrainingOptions& o) {
@@ -68,7 +68,7 @@ std::vector<Mistake> mistakes_in_experts() {
        .change =
            [](TrainingOptions& o, const Mesh& mesh) {
              o.shape.experts.balance *=
-                 static_cast<double>(o.global_batch) / static_cast<double>(mesh.data().size() * o.micro_batch);
+                 static_cast<double>(o.batch.global) / static_cast<double>(mesh.data().size() * o.batch.micro);
            }},
       {.about = "recomputation adds the balance loss again",
        .layouts = {"dp1", "dp2.ep2"},

@@ -60,7 +60,7 @@ struct CountsTargets : Before {
         for (const std::int64_t place : training.cut().places(training.mesh().context().rank()))
           newest += rows.targets[static_cast<std::size_t>(sample * training.cut().sequence() + place)] >= 0;
       own += newest;
-      const std::int64_t batch = training.options().global_batch;
+      const std::int64_t batch = training.options().batch.global;
       std::vector<std::int32_t> inputs(static_cast<std::size_t>(batch * training.cut().sequence())), targets(inputs.size());
       read(first / batch * batch, batch, {inputs, targets});
       all = std::ranges::count_if(targets, [](std::int32_t target) { return target >= 0; });
@@ -205,7 +205,7 @@ std::vector<Mistake> mistakes_in_gradients() {
       {.about = "under sequence parallelism, the naive reducer does not sum the ranks' gradients of gains and shifts",
        .layouts = {"dp1.tp2.sp", "dp2.tp3.sp"},
        .proof = "step 1: norm",
-       .setting = [](TrainingOptions& o) { o.reducer = "naive"; },
+       .setting = [](TrainingOptions& o) { o.replicas.reducer = ReducerKind::naive; },
        .make = sum_no_gains},
   };
 }

@@ -12,7 +12,7 @@ TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in 
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
           HostMemory host;
           TrainingOptions options = options_in(parse_layout("dp3", 0), {});
-          options.clip = 0;
+          options.optimizer.clip = 0;
           Run right(options, Mesh(), host), wrong(options, std::move(mesh), memory);
           mistakes_in_gradients().front().make(wrong);  // three times too large
           right.steps(3), wrong.steps(3);

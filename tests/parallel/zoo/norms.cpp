@@ -4,7 +4,7 @@
 namespace chorale::zoo {
 namespace {
 
-void clipped(TrainingOptions& o) { o.clip = 0.1; }  // in every step
+void clipped(TrainingOptions& o) { o.optimizer.clip = 0.1; }  // in every step
 
 }  // namespace
 
@@ -30,12 +30,12 @@ std::vector<Mistake> mistakes_in_norms() {
        .layouts = {"dp1.tp2", "dp1.pp2", "dp2.z1"},
        .proof = "differs",
        .setting = clipped,
-       .change = [](TrainingOptions& o, const Mesh& mesh) { o.clip *= 1 + mesh.world().rank(); }},
+       .change = [](TrainingOptions& o, const Mesh& mesh) { o.optimizer.clip *= 1 + mesh.world().rank(); }},
       {.about = "gradients are clipped before they are divided by a loss scale of 1024",
        .layouts = {"dp1", "dp2.z1"},
        .proof = "step 1: block.0.attention.norm.gain differs",
        .setting = clipped,
-       .change = [](TrainingOptions& o, const Mesh&) { o.clip /= 1024; }},
+       .change = [](TrainingOptions& o, const Mesh&) { o.optimizer.clip /= 1024; }},
   };
 }
 

@@ -63,13 +63,13 @@ std::vector<Mistake> mistakes_in_samples() {
        .proof = "step 1: loss",
        .make =
            [](Run& run) {
-             run.read = [read = run.read, share = run.training.options().global_batch / run.training.mesh().data().size()](
+             run.read = [read = run.read, share = run.training.options().batch.global / run.training.mesh().data().size()](
                             std::int64_t first, auto... rest) { read(first / 12 * 12 + first % share, rest...); };
            }},
       {.about = "a resumed run reads its data from the start",
        .layouts = {"dp1", "dp2.pp2"},
        .proof = "step 2: loss",
-       .make = [](Run& run) { resume_later(run, -run.training.options().global_batch); }},
+       .make = [](Run& run) { resume_later(run, -run.training.options().batch.global); }},
       {.about = "a resumed run skips a sample",
        .layouts = {"dp1", "dp2.tp2"},
        .proof = "step 2: loss",

@@ -134,7 +134,7 @@ std::vector<Mistake> mistakes_in_tokens() {
       {.about = "on one shard, packed documents attend over their borders",
        .layouts = {"dp1.cp2", "dp1.cp3", "dp2.cp2.z1"},
        .proof = "step 1: loss",
-       .setting = [](TrainingOptions& o) { o.packed = true; },
+       .setting = [](TrainingOptions& o) { o.batch.packed = true; },
        .make = attend_by<OneDocument>},
       {.about = "targets are shifted within a shard, so the last token of a shard has none",
        .layouts = {"dp1.cp2", "dp1.cp3", "dp2.cp2.z1"},

@@ -1,4 +1,4 @@
-#include "experiments/train/offload_flags.hpp"
+#include "experiments/train/offload_places.hpp"
 
 #include <fmt/format.h>
 
@@ -32,75 +32,66 @@ std::int64_t least_in_file(const TrainingOptions& options, const Layout& layout,
 
 }  // namespace
 
-void OffloadFlags::declare(Options& o) {
+void OffloadPlaces::declare(Options& o, OffloadOptions& offload) {
   o.section("offload");
-  const auto anything = [this] {
-    return places_any("=file") ? "" : to_host() ? "nothing is offloaded to a file" : "nothing is offloaded";
-  };
   o.add("place", places_,
         "what lives in a file, such as optimizer=file, or for a GPU on the host, optimizer=host; it comes to "
         "memory when it is needed; cpu: host for a GPU, else memory")
       .one_of(all_places());
-  o.add("offload-folder", folder_, "folder of this file, on a local disk; the file has no name, so none is left behind")
-      .words("DIR")
-      .only_where("offload", anything);
-  o.add_bytes("offload-window", window_bytes_,
-              "bytes of each tensor that an update of offloaded states has in memory at once")
-      .range(4096, 1e12)
-      .only_where("offload", anything);
-  o.add("update", update_,
-        "when the optimizer updates: after the norm; during the backward pass; the same, but taken back if "
-        "gradients are clipped; or during the next step")
-      .one_of({std::begin(update_times), std::end(update_times)});
+  offload.declare(o, [this] {
+    return places_any("=file") ? "" : places_any("=host") ? "nothing is offloaded to a file" : "nothing is offloaded";
+  });
 }
 
-bool OffloadFlags::places_any(const std::string& where) const {
+bool OffloadPlaces::places_any(const std::string& where) const {
   return std::ranges::any_of(places_, [&](const std::string& place) { return place.ends_with(where); });
 }
 
-std::int64_t OffloadFlags::places_of(const std::string& what) const {
+std::int64_t OffloadPlaces::places_of(const std::string& what) const {
   std::set<std::string> different;
   for (const std::string& place : places_)
     if (place.starts_with(what + "=")) different.insert(place);
   return std::ssize(different);
 }
 
-bool OffloadFlags::is_away(const std::string& what) const {
-  return std::ranges::any_of(places_, [&](const std::string& place) {
-    return place == what + "=file" || place == what + "=host" || (on_device_ && place == what + "=cpu");
-  });
-}
-
-void OffloadFlags::complete(TrainingOptions& o) const {
+void OffloadPlaces::place(OffloadOptions& offload, bool on_accelerator) const {
+  offload.to_host = places_any("=host") || (on_accelerator && places_any("=cpu"));
   for (const char* what : {"parameters", "gradients", "optimizer", "activations"})
     if (places_of(what) > 1)
       usage_error(fmt::format("two places for {}", what), fmt::format("place = {}", join(places_, ",")),
                   fmt::format("give one of them: --place {}=file", what));
-  if (to_host() && places_any("=file"))
+  if (offload.to_host && places_any("=file"))
     usage_error("tensors are offloaded to the host or to a file, not to both", fmt::format("place = {}", join(places_, ",")),
                 "name one of host and file");
-  o.offload = {is_away("parameters"), is_away("gradients"), is_away("optimizer"), folder_, window_bytes_ / 4096 * 1024};
-  o.offload.activations = is_away("activations");
-  o.offload.to_host = to_host();
-  o.update = update_time_named(update_);
+  const auto is_away = [&](const std::string& what) {
+    return std::ranges::any_of(places_, [&](const std::string& place) {
+      return place == what + "=file" || place == what + "=host" || (on_accelerator && place == what + "=cpu");
+    });
+  };
+  offload.parameters = is_away("parameters");
+  offload.gradients = is_away("gradients");
+  offload.optimizer = is_away("optimizer");
+  offload.activations = is_away("activations");
 }
 
-std::string OffloadFlags::check(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here) const {
-  if (options.offload.to_host && !on_device_)
+std::string check_offload(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here,
+                          bool on_accelerator) {
+  const OffloadOptions& offload = options.offload;
+  if (offload.to_host && !on_accelerator)
     usage_error("without a GPU, tensors are on the host already", "--place …=host with --device cpu",
                 "use --place …=file, or --device cuda");
-  if (const MaybeMisfit misfit = misfit_of_offload(options.offload, layout, on_device_))
+  if (const MaybeMisfit misfit = misfit_of_offload(offload, layout, on_accelerator))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
-  if (!options.offload.any() || options.offload.to_host) return "";
-  const FileTier tier(folder_);
+  if (!offload.any() || offload.to_host) return "";
+  const FileTier tier(offload.folder);
   const std::int64_t needed = least_in_file(options, layout, ranks_here), free = tier.free_bytes();
   if (free >= 0 && free < needed)
     usage_error("the folder for offloaded tensors has too little room",
-                fmt::format("{}: {} free, {} needed by {} of this host", folder_, human_bytes(free), human_bytes(needed),
-                            ranks_here == 1 ? "a rank" : fmt::format("{} ranks", ranks_here)),
+                fmt::format("{}: {} free, {} needed by {} of this host", offload.folder, human_bytes(free),
+                            human_bytes(needed), ranks_here == 1 ? "a rank" : fmt::format("{} ranks", ranks_here)),
                 "make room, choose another --offload-folder, or offload less");
   if (!tier.in_memory()) return "";
-  return fmt::format("{} is on tmpfs, which is memory too: nothing is gained by offloading there", folder_);
+  return fmt::format("{} is on tmpfs, which is memory too: nothing is gained by offloading there", offload.folder);
 }
 
 }  // namespace chorale::train

@@ -1,0 +1,26 @@
+// The layout that a user asks for, as far as other options depend on it: --hpz, for example, has no effect below ZeRO-3.
+//
+//   options.add("reducer", reducer, …).only_where("zero 0", layout.zero_at_most(0));
+#pragma once
+#include <functional>
+#include <string>
+
+#include "parallel/layout/layout.hpp"
+
+namespace chorale {
+
+class AskedLayout {
+ public:
+  using WhyNot = std::function<std::string()>;  // of Option::only_where
+
+  virtual ~AskedLayout() = default;
+  virtual bool all() const = 0;      // every legal layout is asked for: an option may have an effect on one of them
+  virtual Layout asked() const = 0;  // a size of 0 is still to be inferred
+
+  // Conditions of options. They refer to this object.
+  WhyNot zero_at_most(int stage) const;
+  WhyNot zero_3() const;
+  WhyNot has_more_than_one(std::int64_t (*ranks)(const Layout&), const char* otherwise) const;
+};
+
+}  // namespace chorale

@@ -1,0 +1,90 @@
+// The options of a training run. Every part is a struct that declares its own options: one line of its declare() binds an
+// option to a field (src/base/options.hpp). A value that is left open is an empty optional.
+//
+//   part        declared by                     what it says
+//   shape       layers/shape_options.cpp        the model
+//   optimizer   layers/optimizer_options.cpp    the update rule, its learning rate and clipping
+//   scaler      layers/optimizer_options.cpp    the loss scale of f16
+//   replicas    training_options.cpp            what replicas send each other
+//   exchange    parallel/experts/experts.cpp    how rows travel to experts and back
+//   context     parallel/context/schemes.cpp    how ranks divide the tokens of a sequence
+//   memory      training_options.cpp            how a rank uses its memory
+//   offload     offload.cpp                     what lives in a file or on the host
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "layers/gpt.hpp"
+#include "layers/loss_scaler.hpp"
+#include "layers/optimizer_options.hpp"
+#include "layers/shape.hpp"
+#include "parallel/experts/experts.hpp"
+#include "parallel/layout/context_scheme.hpp"
+#include "parallel/step/offload.hpp"
+#include "parallel/step/reducer.hpp"
+#include "parallel/step/stage.hpp"
+#include "parallel/step/updates.hpp"
+#include "src/math/device_kernels.hpp"
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+class AskedLayout;  // parallel/layout/asked_layout.hpp
+class Options;
+
+struct BatchOptions {
+  std::int64_t global = 8, micro = 8;  // sequences per step, and per micro-batch of a replica
+  bool packed = false;                 // a sample may hold several documents (src/data/documents.hpp)
+};
+
+struct ReplicaOptions {
+  ReducerKind reducer = ReducerKind::bucketed;
+  std::optional<std::int64_t> bucket_bytes;  // gradient bytes per bucket; empty: those of bucket()
+  // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
+  // Numerics::gradient_type before. Empty: in that type too.
+  std::optional<DType> gradient_sums;
+  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, how many units ahead values are gathered; empty: 1
+  std::int64_t bucket() const { return bucket_bytes.value_or(25 << 20); }
+  void declare(Options& options, const AskedLayout& layout);
+};
+
+struct MemoryOptions {
+  std::int64_t limit = 0;              // bytes on this rank; 0: no limit
+  bool contiguous = false;             // activations and gradients that a step makes lie in one piece of memory
+  bool partition_activations = false;  // tensor ranks split the activations that full recomputation keeps
+  void declare(Options& options, const AskedLayout& layout);
+};
+
+// Where and how kernels run.
+struct KernelOptions {
+  int threads = 1;
+  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
+  std::int64_t workspace_bytes = 0;      // of matrix products on the device, in addition to all tensors
+  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
+  KernelTimer* timer = nullptr;          // learns when kernels run; null: the trace of the account does
+  Queue queue() const;
+};
+
+struct TrainingOptions {
+  ModelShape shape;
+  DType compute = DType::f32;
+  NumericsKind numerics = NumericsKind::fast;
+  Remake remake = Remake::none;
+  std::uint64_t seed = 1234;
+  BatchOptions batch;
+  OptimizerOptions optimizer;
+  LossScaler scaler;
+  ReplicaOptions replicas;
+  ExchangeOptions exchange;
+  ContextOptions context;
+  MemoryOptions memory;
+  OffloadOptions offload;
+  UpdateTime update = UpdateTime::after;
+  KernelOptions kernels;
+  BuildModel build = {};  // builds the model; empty: build_gpt
+
+  void declare_numbers(Options& options);                              // compute, numerics, remake
+  void declare_parallel(Options& options, const AskedLayout& layout);  // from replicas to memory
+};
+
+}  // namespace chorale
