@@ -21,7 +21,7 @@ struct Names {
   std::array<const char*, count> names;
 
   template <class... Name>
-  constexpr explicit Names(const char* what, Name... name) : what(what), names{name...} {}
+  constexpr explicit Names(const char* one_value, Name... name) : what(one_value), names{name...} {}
 };
 template <class... Name>
 Names(const char*, Name...) -> Names<sizeof...(Name)>;
