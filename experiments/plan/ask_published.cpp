@@ -1,5 +1,4 @@
-#include "experiments/plan/published.hpp"
-
+// `chorale plan --table FILE.csv`: predicts every row of a published table, and compares it with what was measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "experiments/plan/document.hpp"
 #include "experiments/plan/published_errors.hpp"
 #include "experiments/plan/published_table.hpp"
+#include "experiments/plan/question.hpp"
 #include "experiments/plan/wording.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -81,8 +81,6 @@ void add_series(Document& out, const Series& series, const PublishedTable& table
   out.words("\n");
 }
 
-}  // namespace
-
 void print_published(const TableRequest& request, const Session& session) {
   const PublishedTable table = read_published(request.table);
   const std::filesystem::path assumptions =
@@ -102,5 +100,27 @@ void print_published(const TableRequest& request, const Session& session) {
                 fmt::format("add a [[series]] to {} (docs/planner.md)", assumptions.string()));
   fmt::print("{}", out.print());
 }
+
+class PublishedQuestion final : public Question {
+ public:
+  explicit PublishedQuestion(const Asked& asked) : asked_(asked) {}
+
+  void check() override {}
+
+  int answer(Session& session) override {
+    TableRequest request = asked_.published;
+    request.machine = asked_.machine;
+    request.format = asked_.format;
+    print_published(request, session);
+    return 0;
+  }
+
+ private:
+  const Asked& asked_;
+};
+
+}  // namespace
+
+QuestionPointer published_table(Asked& asked) { return std::make_unique<PublishedQuestion>(asked); }
 
 }  // namespace chorale::plan

@@ -1,0 +1,66 @@
+// What was asked of `chorale plan`: its options, and what all questions (question.hpp) derive from them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/common/hosts_option.hpp"
+#include "experiments/plan/hosts.hpp"
+#include "experiments/plan/whole_training.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/layout_flags.hpp"
+#include "parallel/plan/plan.hpp"
+#include "src/base/machine_file.hpp"
+
+namespace chorale::plan {
+
+struct TableRequest {
+  std::string table, machine, assumptions;  // files; empty: as the series says; those beside the program
+  std::string format = "text";
+};
+
+struct Asked {
+  void declare(Options& options);
+  // Finds the machine, the type to compute in and the hosts. Throws a usage error if these contradict each other.
+  void settle();
+
+  bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as is known
+  TrainingOptions options_on(const Layout& layout) const;
+  // The same for plans that do not say which ranks share a host.
+  TrainingOptions unplaced_options_on(const Layout& layout) const;
+  // Replaces "auto" for backends and algorithms, and notes what that assumes.
+  void assume(PlanRequest& request);
+  // Replaces "auto" for --prefetch-units, and returns a line that says why; "" if it was given. On accelerators a run takes
+  // one unit, because nothing there predicts its time.
+  std::string settle_prefetch(PlanRequest& request) const;
+  // The rows to show: `usual` in text and all for programs, unless --rows says otherwise.
+  std::int64_t rows(std::int64_t usual) const;
+  bool asks_for_rows() const { return options->origin("rows") != "default"; }
+  bool in_text() const { return format == "text"; }
+  std::string assumptions() const;  // as a line
+
+  // The options.
+  train::Flags flags;
+  train::LayoutFlags layouts;
+  HostsOption hosts;
+  std::int64_t ranks = 0, most_rows = 24;
+  std::optional<std::int64_t> memory_limit;
+  bool longest_sequence = false, search = false;
+  WholeTraining whole;
+  std::string machine, timeline, format = "text";
+  std::vector<std::string> explain;
+  TableRequest published;
+
+  // What settle() finds.
+  std::optional<System> system;  // of --machine, if it has accelerators
+  std::optional<Hosts> places;   // if --hosts is given
+
+ private:
+  void assume_type();
+
+  const Options* options = nullptr;  // the declared options, which know what was given
+  std::vector<std::string> assumed;
+};
+
+}  // namespace chorale::plan

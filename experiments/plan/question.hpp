@@ -1,0 +1,42 @@
+// A question that `chorale plan` answers. check() runs before MPI starts, and refuses what cannot be answered.
+//
+//   asked by                          question             answer
+//   --layout dp2.tp2                  one_layout           what each stage holds and sends, and the time of a step
+//   --layout dp2.tp2 --longest-seq…   longest_sequence     how long sequences may be
+//   --layout all --ranks 4            all_layouts          a table: the costs of every legal layout
+//   --search --ranks 64 --machine M   fastest_ways         the fastest layouts on a machine of accelerators
+//   --table FILE.csv                  published_table      predictions beside what others have measured
+#pragma once
+#include <memory>
+
+#include "experiments/common/command.hpp"
+#include "experiments/plan/asked.hpp"
+
+namespace chorale::plan {
+
+class Question {
+ public:
+  virtual ~Question() = default;
+  virtual void check() = 0;                  // throws usage errors
+  virtual int answer(Session& session) = 0;  // prints the answer, and returns the exit code
+};
+
+using QuestionPointer = std::unique_ptr<Question>;
+QuestionPointer one_layout(Asked& asked);
+QuestionPointer longest_sequence(Asked& asked);
+QuestionPointer all_layouts(Asked& asked);
+QuestionPointer fastest_ways(Asked& asked);
+QuestionPointer published_table(Asked& asked);
+
+// Scripts read from the exit code whether a layout fits.
+inline int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Exit::check); }
+
+// Checks that the layout that was asked for is legal and suits the machine and the hosts. The returned request has it, with
+// what `auto` means for it; `choices` are lines that say why. `any_length`: the sequence length is still to be found.
+struct PlacedRequest {
+  PlanRequest request;
+  std::vector<std::string> choices;
+};
+PlacedRequest place(Asked& asked, bool any_length);
+
+}  // namespace chorale::plan
