@@ -3,6 +3,7 @@
 #include "parallel/generation/generation.hpp"
 
 #include "parallel/state/hugging_face.hpp"
+#include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
 #include "tests/catch.hpp"
 #include "tests/layers/small_model.hpp"
@@ -17,12 +18,14 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
-// Fills a rank's parts of the parameters from the whole tensors.
+// Fills a rank's parts of the parameters from the whole tensors. Ranks on threads call it too, so it uses no macro of Catch2,
+// which is not thread-safe.
 void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
     const Slice whole = weights.at(p.name).slice();
-    REQUIRE((whole.dtype == owned.value.dtype() && whole.count == elements_of(p.shape)));
+    require(whole.dtype == owned.value.dtype() && whole.count == elements_of(p.shape), "{} has another type or size",
+            p.name);
     on_host(owned.value.slice(), Use::write, [&](const Slice& here) {
       copy_common(p.shape, size_of(whole.dtype), resolved({}, p.shape),
                   {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())},
