@@ -18,8 +18,8 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
-// Fills a rank's parts of the parameters from the whole tensors. Ranks on threads call it too, so it uses no macro of Catch2,
-// which is not thread-safe.
+// Fills a rank's parts of the parameters from the whole tensors. Ranks on threads call it, so
+// it uses no macro of Catch2, which is not thread-safe.
 void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
