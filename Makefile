@@ -206,7 +206,7 @@ say-run:
 	  '              and up to six times as far as BUDGET=$(BUDGET) allows, which counts both' \
 	  '  and then    tables here; the record and a page of figures in runs/latest'
 
-## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores
+## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python
 ## test-all    run the tests with every combination and more repetitions, and the C++ tests with each sanitizer
 do-test-all: export TEST_ALL := yes
 do-test-all: $(if $(SANITIZE),,thread.sanitized address,undefined.sanitized)

@@ -10,8 +10,9 @@ the remaining cases.
 
 As many programs run at once as keep all processors busy. A program under mpirun counts once per rank. Programs with the
 most ranks start first. Each group's line ends with its processor seconds, for ranks those of rank 0 times their number: on
-a busy machine they change less than wall seconds.
+a busy machine they change less than wall seconds. The times of all cases are in BUILD/test_times.csv.
 """
+import csv
 import os
 import re
 import shlex
@@ -236,6 +237,7 @@ def groups(build, launch, sanitizer):
 
 
 if __name__ == "__main__":
+    began = time.monotonic()
     runner = Runner()
     for group in all_groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
         runner.add(group)
@@ -246,10 +248,16 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         interrupted = True
         alive.end(os.getpid(), itself=False)
-    print("the slowest cases")
-    slowest = sorted(((seconds, case, group.name) for group in runner.groups
-                      for case, (_, seconds, _) in group.results.items()), reverse=True)
-    print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
+    rows = [(seconds, computed * group.ranks, group.name, case) for group in runner.groups
+            for case, (_, seconds, computed) in group.results.items()]
+    slowest = sorted(rows, reverse=True)
+    times = f"{sys.argv[1]}/test_times.csv"
+    with open(times, "w", newline="") as file:
+        csv.writer(file).writerows([("seconds", "processor_seconds", "group", "case"), *slowest])
+    print(f"the slowest cases; all are in {times}")
+    print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, _, name, case in slowest[:10]))
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    print(f"all tests took {minutes} min {seconds} s on {processors} processor{'s' * (processors > 1)}")
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     skipped = sum(group.count("skipped") for group in runner.groups)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

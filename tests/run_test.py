@@ -1,5 +1,6 @@
 """Tests the runner on a program whose cases tell it to pass, fail, crash, hang, skip a case or exit badly."""
 import contextlib
+import csv
 import io
 import os
 import subprocess
@@ -85,9 +86,14 @@ class Runner(unittest.TestCase):
             result = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"],
                                     env={**os.environ, "CASES": "pass-1 fail-1"},
                                     capture_output=True, text=True)
+            with open(os.path.join(folder, "test_times.csv"), newline="") as file:
+                times = list(csv.DictReader(file))
         self.assertEqual(result.returncode, 1)
+        self.assertEqual({row["case"]: (row["seconds"], row["processor_seconds"]) for row in times},
+                         {"pass-1": ("0.5", "0.25"), "fail-1": ("0.5", "0.25")})
+        self.assertRegex(result.stdout, r"\nall tests took 0 min \d+ s on \d+ processors?\n")
         self.assertEqual(result.stdout.splitlines()[-1], "2 passed, 2 failed")
-        self.assertRegex(result.stdout, r"(?s)the slowest cases\n +0.5 s  \S+  \(.*\)\n")
+        self.assertRegex(result.stdout, r"(?s)the slowest cases; all are in \S+\n +0.5 s  \S+  \(.*\)\n")
 
 
 class Groups(unittest.TestCase):
