@@ -68,7 +68,7 @@ roomy    := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,--pa
 # GCC vectorizes loops over floats only if errno and traps are ignored. Unlike -ffast-math, these flags change no bit of a result.
 # A product and a sum are fused only where the source says fma. So the bits of a row do not depend on where a loop is divided.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
-compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
+compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -Iinclude -I. -I$B \
             $(roomy) $(sanitize)$(if $(filter thread,$(SANITIZE)), -DWITH_THREAD_SANITIZER) $(found_flags) $(CXXFLAGS)
 # With -O3 in CXXFLAGS, sources without compute loops are compiled with -O1 (`cold`). The build takes a tenth less time, and runs are no slower.
 build_s  := 400# seconds of one processor for a build from scratch; `make run` prints the estimate
@@ -77,15 +77,15 @@ cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 hot      := $(if $(SANITIZE),-O3)
 # -fmad=false: as above, only the source decides where to use fma. Without FMT_USE_CONSTEXPR, fmt omits constexpr under nvcc.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
-            -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. -I$B $(NCCL:%=-I%/include)
+            -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -Iinclude -I. -I$B $(NCCL:%=-I%/include)
 # Compiles the CUDA sources for a GPU that is emulated on the host, so `make test` needs no GPU. NCCL's messages go over MPI there.
 # A misaligned access ends the kernel on a real GPU; here it ends the program (illegal instruction).
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
-            -fPIC -Itests/cuda/emulation -I. -I$B $(found_flags) -O1 \
+            -fPIC -Itests/cuda/emulation -Iinclude -I. -I$B $(found_flags) -O1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
 # How clangd reads a source: as `compile`, without MPI's wrapper, and without GCC's own options.
 editor    = $(CXX) $(filter -I%,$(shell $(MPICXX) -show 2>/dev/null)) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers \
-            -pthread -I. -I$B -I$B/include $(sanitize) $(found_flags) $(CXXFLAGS)
+            -pthread -Iinclude -I. -I$B $(sanitize) $(found_flags) $(CXXFLAGS)
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl -luring $(if $(UCX),$(ucx_libs)) -ldl
 cuda_libs = -lcublasLt -Xlinker -rpath,$(CUDA)/lib64
@@ -109,7 +109,7 @@ sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers paral
 checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
 edited    = $(sources) $(checks) $(call below,cpp,tests/client examples)
 sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources) $(checks)) \
-              $(call below,hpp,src collectives layers parallel experiments tests)))
+              $(call below,hpp,include src collectives layers parallel experiments tests)))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
 bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
 # Objects of those of the sources $(1) that are in no bundle, and of the bundles $(2).
@@ -352,11 +352,11 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@.$(release) && ln -sf libchorale.so.$(release) $@.$(abi) && ln -sf libchorale.so.$(abi) $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
-# The headers for users' programs: collectives/chorale.hpp, parallel/train.hpp and all that these include. They are copied to chorale/, so that
+# The headers for users' programs: include/ as it is, and parallel/train.hpp with all that it includes. Those are copied to chorale/, so that
 # they do not conflict with a user's folders named src or collectives.
 public = sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g; s,((layers|parallel)/[a-z_/]+\.hpp),chorale/\1,g'
-$B/include/chorale/chorale.hpp: $(call below,hpp,src collectives layers parallel) $B/compile.stamp
-	@rm -rf $B/include; for header in $$($(mpicxx) -std=c++20 -I. $(found_flags) -MM collectives/chorale.hpp parallel/train.hpp | \
+$B/include/chorale/chorale.hpp: $(call below,hpp,include src collectives layers parallel) $B/compile.stamp
+	@rm -rf $B/include; cp -r include $B; for header in $$($(mpicxx) -std=c++20 -Iinclude -I. $(found_flags) -MM parallel/train.hpp | \
 	  grep -oE '(src|collectives|layers|parallel)/[^ ]+\.hpp' | sort -u); do \
 	  file=$B/include/$$(echo $$header | $(public)); mkdir -p $${file%/*}; $(public) $$header > $$file || exit 1; done; [ -s $@ ]
 $B/examples/%: examples/%.cpp $(library)

@@ -4,6 +4,7 @@
    tests/lint.py [ROOT]     prints one line per complaint, `file:line: what`; exits with 1 if there are any
 
    order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md)
+   public     a header of include/ includes only public headers and the standard library, and docs/library.md has its names
    size       no C++ or CUDA file over 400 lines, no function in it over 80
    root       the root of the repository holds only the names listed below (its complaint has no line number)
    one        no type or inline function is defined by two files (one_definition.py)
@@ -44,6 +45,7 @@ def below(hall, lower):
 
 
 may_include = {
+    "include": [],
     "src/base": [],
     "src/memory": ["src/base"],
     "src/math": ["src/base", "src/memory"],
@@ -62,8 +64,8 @@ may_include = {
     "tests": ["src", "collectives", "layers", "parallel", "experiments"],
 }
 at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
-               "LICENSE", "Makefile", "README.md", "collectives", "data", "docs", "examples", "experiments", "layers",
-               "packaging", "parallel", "src", "tests"}
+               "LICENSE", "Makefile", "README.md", "collectives", "data", "docs", "examples", "experiments", "include",
+               "layers", "packaging", "parallel", "src", "tests"}
 # Sources in these folders become programs of their own, never linked with the rest.
 programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
@@ -106,6 +108,26 @@ def order(file, lines):
             yield number, f"is in no known folder, and includes {target}"
         elif not f"{target}/".startswith(tuple(f + "/" for f in [home, *may_include[home]])):
             yield number, f"{home} may not include {target}: it may include {', '.join(may_include[home]) or 'nothing else'}"
+
+
+def public(root, headers):
+    """`headers` maps each header of include/ to its text. Types, functions and constants of namespaces are public names."""
+    page = os.path.join(root, "docs/library.md")
+    if not headers or not os.path.exists(page):
+        return
+    with open(page, encoding="utf-8") as stream:
+        listed = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", stream.read()))))
+    for file, content in headers.items():
+        for number, line in enumerate(content.splitlines(), 1):
+            target = re.match(r"\s*#\s*include\s*(.*)", line)
+            if target and not re.match(r"<[a-z_]+>", target.group(1)) and f"include/{target.group(1)[1:-1]}" not in headers:
+                yield f"{file}:{number}: a public header may not include {target.group(1)}"
+            # Declarations of a namespace begin in the first column; a forward declaration has only a name.
+            kind = re.match(r"(?:struct|class|enum class|concept|using)\s+(\w+)\b(?!;)", line)
+            function = re.match(r"(?!return|template)[A-Za-z][\w:<>*&\[\], ]*?[ *&](\w+)(?:\(|\[\] =)", line)
+            name = kind and kind.group(1) or function and function.group(1)
+            if name and name not in listed:
+                yield f"{file}:{number}: docs/library.md does not document {name}"
 
 
 def size(file, lines):
@@ -179,6 +201,7 @@ def complaints(root):
             found += [f"{file}:{number}: {what}" for number, what in broken(root, file, content)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
             found.append(f"{file}:{len(lines)}: must end with one newline")
+    found += public(root, {file: content for file, content in program if file.startswith("include/")})
     return found + list(doubles(program)) + formatting(root, [f for f in files if f.endswith(cpp)])
 
 

@@ -106,7 +106,8 @@ class Packaging(unittest.TestCase):
         copied = [line.split()[1:] for line in lines if line.startswith("COPY ") and "--from" not in line]
         self.assertTrue(all(os.path.exists(place) for words in copied for place in words[:-1]), copied)
         self.assertEqual([line.split()[1] for line in lines if line.startswith("FROM ")], ["debian:12"] * 2)
-        needed = subprocess.run(["git", "ls-files", "Makefile", "src", "collectives", "layers", "parallel", "experiments"],
+        built = ["Makefile", "include", "src", "collectives", "layers", "parallel", "experiments"]
+        needed = subprocess.run(["git", "ls-files", *built],
                                 capture_output=True, text=True)
         self.assertLessEqual({file.split("/")[0] for file in needed.stdout.split()}, {words[0] for words in copied})
         checks = next(line for line in lines if line.startswith("RUN ") and "chorale info" in line)

@@ -9,16 +9,11 @@
 // Messages from one rank to another are matched in the order of their steps, as on every backend. A barrier's token is a
 // symbol too: at the end every rank's token must hold the arrivals of all ranks. In a barrier, a rank may contribute twice.
 #pragma once
+#include <chorale/algorithm.hpp>
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/schedule.hpp"
-
 namespace chorale {
-
-// Returns "" if the schedules (one per rank, in rank order) are correct. Otherwise describes a flaw and names its rank, step
-// and element.
-std::string find_flaw(const std::vector<Schedule>& ranks);
 
 // The parts of find_flaw that need no symbols, in checker_shape.cpp and checker_order.cpp. Each returns "" or a flaw.
 class Flow;

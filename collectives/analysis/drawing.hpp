@@ -17,13 +17,13 @@
 // draw_svg: draws a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`.
 // Arrows are messages, dashed between hosts; bars are sums and sends.
 #pragma once
+#include <chorale/algorithm.hpp>
 #include <string>
 
 #include "collectives/analysis/cost.hpp"
 
 namespace chorale {
 
-std::string draw_text(const std::vector<Schedule>& ranks);
 std::string draw_svg(const std::vector<Schedule>& ranks, const std::string& title, std::int64_t element_bytes,
                      const Price& price);
 

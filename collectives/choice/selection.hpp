@@ -13,6 +13,7 @@
 // All ranks must choose the same algorithm, so give all of them the same table. A selector caches prices and serves one
 // rank.
 #pragma once
+#include <chorale/algorithm.hpp>
 #include <map>
 #include <string>
 #include <tuple>
@@ -27,16 +28,6 @@
 
 namespace chorale {
 
-struct Algorithm;
-
-struct Choice {
-  std::string algorithm;           // a name in the table of algorithms, or "native"
-  int chunks = 1;                  // the number of chunks that its schedule is cut into
-  std::string why;                 // the reason, for people to read
-  const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
-  bool everywhere = false;         // requested for every collective that has an algorithm of this name
-};
-
 // The time of an algorithm by typical or given prices, in seconds. Negative if the algorithm does not fit or has no schedule
 // (native).
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
@@ -44,11 +35,6 @@ double predict(const std::string& backend, const std::string& algorithm, int chu
 
 // The label of predicted times that do not come from the machine file.
 inline constexpr const char* not_calibrated = "not calibrated";
-
-// Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
-// products. Open MPI's sums of u8 saturate; our sums wrap. The min and max of MPI and NCCL may lose a NaN, depending on rank
-// order; our min and max always keep it. MPI limits counts to an int.
-bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 class Selector {
  public:

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "collectives/schedule/last_access.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -47,6 +48,13 @@ bool conflict(const Problem& problem, const Step& a, const Step& b) {
   };
   return writes_over(a, b) || writes_over(b, a);
 }
+
+Schedule::Schedule(const Problem& problem) : problem_(problem), last_access_(3) {}
+Schedule::Schedule(const Schedule&) = default;
+Schedule::Schedule(Schedule&&) noexcept = default;
+Schedule& Schedule::operator=(const Schedule&) = default;
+Schedule& Schedule::operator=(Schedule&&) noexcept = default;
+Schedule::~Schedule() = default;
 
 void Schedule::copy(Range from, Range into) {
   if (same_start(problem_, from, into)) return;

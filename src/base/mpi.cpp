@@ -92,33 +92,46 @@ std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
 
 }  // namespace
 
-Runtime::Runtime(const Launch& launch) : own_flight_(guarded_from_the_start(launch)), flight_(own_flight_.get()) {
-  if (flight_) idle_ = std::make_unique<ProgressHook>([flight = flight_] { flight->idle(); });
-  if (life_.started()) await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
+Runtime::Runtime() : Runtime(read_launch(process_environment())) {}
+
+Runtime::Runtime(const Launch& launch) : parts_(std::make_unique<Parts>(guarded_from_the_start(launch))) {
+  if (flight()) parts_->idle = std::make_unique<ProgressHook>([flight = flight()] { flight->idle(); });
+  if (parts_->life.started())
+    await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
-  enter(world);
+  parts_->world.reset(world);
+  enter();
   require_same_world(launch, size_, library_name());
-  if (life_.started() && on_several_hosts(process_environment())) join_guards();
+  if (parts_->life.started() && on_several_hosts(process_environment())) join_guards();
   now("its program");
 }
 
 // Collective: rank 0's guard invites those of the other hosts. A rank without a guard passes the invitation on all the same.
 void Runtime::join_guards() const {
-  const std::string invitation = broadcast(world(), rank_ == 0 && flight_ ? flight_->ask("invite") : "");
+  const std::string invitation = broadcast(world(), rank_ == 0 && flight() ? flight()->ask("invite") : "");
   const int place = place_on_host(world()).first;
-  if (flight_ && place == 0 && rank_ != 0 && !invitation.empty()) flight_->tell("join " + invitation);
+  if (flight() && place == 0 && rank_ != 0 && !invitation.empty()) flight()->tell("join " + invitation);
 }
 
-Runtime::Runtime(const Runtime& whole, int color) : flight_(whole.flight_), rank_(-1), size_(0) {
+Runtime::Runtime(const Runtime& whole, int color) : parts_(std::make_unique<Parts>(whole.flight())), rank_(-1), size_(0) {
   polling_barrier(whole.world());
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_split(whole.world(), color < 0 ? MPI_UNDEFINED : color, whole.rank(), &world));
-  if (world != MPI_COMM_NULL) enter(world);
+  parts_->world.reset(world);
+  if (world != MPI_COMM_NULL) enter();
 }
 
-void Runtime::enter(MPI_Comm world) {
-  world_.reset(world);
+Runtime::~Runtime() = default;
+
+int Runtime::launched_rank(int rank) const { return parts_->launched[static_cast<std::size_t>(rank)]; }
+Flight* Runtime::flight() const { return parts_->flight; }
+void Runtime::now(std::string_view what) const {
+  if (flight()) flight()->now(what);
+}
+
+void Runtime::enter() {
+  const MPI_Comm world = this->world();
   check(PMPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
   check(PMPI_Comm_rank(world, &rank_));
   check(PMPI_Comm_size(world, &size_));
@@ -127,21 +140,21 @@ void Runtime::enter(MPI_Comm world) {
   check(PMPI_Comm_group(world, &ours));
   std::vector<int> ranks(static_cast<std::size_t>(size_));
   std::iota(ranks.begin(), ranks.end(), 0);
-  launched_.resize(ranks.size());
-  check(PMPI_Group_translate_ranks(ours, size_, ranks.data(), all, launched_.data()));
+  parts_->launched.resize(ranks.size());
+  check(PMPI_Group_translate_ranks(ours, size_, ranks.data(), all, parts_->launched.data()));
   check(PMPI_Group_free(&all));
   check(PMPI_Group_free(&ours));
 }
 
 void Runtime::abort(int exit_code) const {
-  if (flight_) flight_->failed(exit_code);
-  if (size_ > 1) PMPI_Abort(world_.get(), exit_code);
+  if (flight()) flight()->failed(exit_code);
+  if (size_ > 1) PMPI_Abort(world(), exit_code);
   _exit(exit_code);
 }
 
 void Runtime::abort(const std::exception& error) const {
-  constexpr double others_seconds = 0.4;                           // time for the first rank to print and to end all
-  const int lost_with = flight_ ? flight_->lost_after(error) : 0;  // the guard, or another rank, has said why
+  constexpr double others_seconds = 0.4;                             // time for the first rank to print and to end all
+  const int lost_with = flight() ? flight()->lost_after(error) : 0;  // the guard, or another rank, has said why
   // Several ranks may fail for the same reason, as when a file is damaged. The first of a host says it.
   const std::string what = error.what();
   const auto word = claim(fmt::format("chorale-error-{}-{:08x}", getppid(), crc32c(std::as_bytes(std::span(what)))));

@@ -6,11 +6,13 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <chorale/run.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/clock.hpp"
@@ -43,45 +45,19 @@ class Life {
   bool started_ = false;
 };
 
-// Must be the first object in main, so that every other handle dies before MPI_Finalize. If a host program has initialized
-// MPI, that program also finalizes it. `world` is a duplicate, so our messages never mix with those of a host program.
-class Runtime {
- public:
-  explicit Runtime(const Launch& launch = read_launch(process_environment()));
-  // The ranks of `whole` that pass the same color, in the order of `whole`. All ranks of `whole` call this; a rank that
-  // passes a negative color is in no part and gets rank −1. `whole` must outlive this Runtime.
-  Runtime(const Runtime& whole, int color);
+// What a Runtime (chorale/run.hpp) holds.
+struct Runtime::Parts {
+  explicit Parts(std::unique_ptr<Flight> own) : own_flight(std::move(own)), flight(own_flight.get()) {}
+  explicit Parts(Flight* shared) : flight(shared) {}
 
-  MPI_Comm world() const { return world_.get(); }
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  Flight* flight() const { return flight_; }  // this rank's flight recorder; null without a guard
-  void now(std::string_view what) const {     // notes there what this rank does
-    if (flight_) flight_->now(what);
-  }
-  int launched_rank(int rank) const { return launched_[static_cast<std::size_t>(rank)]; }  // its rank among all ranks
-
-  // Ends all ranks at once. If only this rank ended, the others would wait for it forever.
-  [[noreturn]] void abort(int exit_code) const;
-  [[noreturn]] void abort(const std::exception& error) const;  // prints the error first
-
- private:
-  void enter(MPI_Comm world);
-  void join_guards() const;
-
-  std::unique_ptr<Flight> own_flight_;  // first, because a rank has finished only after MPI
-  Flight* flight_ = nullptr;
-  std::unique_ptr<ProgressHook> idle_;  // notes in the flight recorder that this rank waits
-  Life life_;  // before the others, so that it is destroyed after them, even if the constructor throws
-  Comm world_;
-  std::vector<int> launched_;
-  int rank_ = 0;
-  int size_ = 1;
+  std::unique_ptr<Flight> own_flight;  // first, because a rank has finished only after MPI
+  Flight* flight = nullptr;
+  std::unique_ptr<ProgressHook> idle;  // notes in the flight recorder that this rank waits
+  Life life;  // before the others, so that it is destroyed after them, even if the constructor throws
+  Comm world;
+  std::vector<int> launched;
 };
-
-// The main function of a program: starts MPI, runs `body` on every rank, ends MPI. The rank that throws prints its error
-// and ends all ranks. Returns main's exit code.
-int run_ranks(const std::function<void(const Runtime&)>& body);
+inline auto Runtime::world() const { return parts_->world.get(); }
 
 std::string library_name();  // "Open MPI v4.1.4"
 

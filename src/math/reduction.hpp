@@ -13,9 +13,6 @@
 
 namespace chorale {
 
-enum class Redop : std::uint8_t { sum, prod, min, max, avg };
-inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"};
-
 // avg only sums here; `divide` follows once all contributions are in.
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
 // Writes the same result to several vectors. Each of them may be one of the sources.

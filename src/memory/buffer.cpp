@@ -22,6 +22,10 @@ Slice Slice::narrow(std::int64_t first, std::int64_t length) const {
   return {start, length, dtype, device, memory};
 }
 
+Device Buffer::device() const { return memory_ ? memory_->device() : Device{}; }
+bool Buffer::phantom() const { return memory_ && !memory_->stores(); }
+Device Allocator::device() const { return memory_.device(); }
+
 Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category category)
     : memory_(&memory), ledger_(&ledger), bytes_(bytes), category_(category) {
   require(bytes >= 0 && bytes <= most_bytes, "a buffer cannot have {} bytes", bytes);

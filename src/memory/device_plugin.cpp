@@ -88,4 +88,6 @@ DeviceShare share_of_devices(const mpi::Runtime& runtime, const std::vector<Cuda
   return {place, ranks, static_cast<int>(devices.size())};
 }
 
+std::shared_ptr<Memory> cuda_memory(int index) { return cuda_memory(DevicePlugin(), index); }
+
 }  // namespace chorale

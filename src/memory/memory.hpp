@@ -1,12 +1,9 @@
 // Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored; they show how much memory a run would need. A Ledger counts bytes by category.
+// are counted but not stored; they show how much memory a run would need. Buffers and ledgers: chorale/buffer.hpp.
 //
-//   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
-//     current, peak           …      …        …            …        …        …       …     against one limit
-//       └── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
+//   Ledger ── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
 #pragma once
-#include <array>
-#include <cstddef>
+#include <chorale/buffer.hpp>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -18,19 +15,6 @@
 namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
-
-struct Device {
-  enum class Kind : std::uint8_t { host, pinned, cuda, file };
-  Kind kind = Kind::host;
-  int index = 0;
-  bool operator==(const Device&) const = default;
-  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // the CPU can load and store there
-};
-std::string name_of(Device device);  // "host", "cuda:1"
-
-enum class Category : std::uint8_t { params, grads, optimizer, activations, comm, workspace, data };
-inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
-inline constexpr std::size_t categories = std::size(category_names);
 
 // Free blocks that a memory keeps to lend them again. Fragmentation is largest / bytes: 1 if all of it is one block. If it
 // is small, a large request may need fresh memory although as much is free.
@@ -95,29 +79,6 @@ class PhantomMemory final : public Memory {
  private:
   Device device_;
   CopyMeter* meter_;
-};
-
-// Counts the bytes that one rank holds; used by one thread.
-class Ledger {
- public:
-  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
-
-  bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
-  void add(Category category, std::int64_t bytes);  // negative for returned bytes
-
-  std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
-  std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
-  std::int64_t total() const { return total_; }
-  std::int64_t total_peak() const { return total_peak_; }
-  // The bytes of the category when the total first reached its peak. Over all categories they add up to total_peak().
-  std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
-  std::int64_t limit() const { return limit_; }
-  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
-
- private:
-  std::int64_t limit_;
-  std::int64_t total_ = 0, total_peak_ = 0;
-  std::array<std::int64_t, categories> current_{}, peak_{}, at_peak_{};
 };
 
 }  // namespace chorale

@@ -130,6 +130,21 @@ class Installed(Client):
         self.sums(f"{project}/build/my", "shm")
         self.loads_the_installed_library(f"{project}/build/my")
 
+    def test_each_public_header_compiles_alone(self):
+        """Outside the tree, without the include paths of any other library."""
+        headers = sorted(glob.glob("include/chorale/*.hpp"))
+        self.assertTrue(headers)
+        for header in [f"chorale/{os.path.basename(header)}" for header in headers]:
+            with self.subTest(header=header):
+                with open(f"{self.folder}/alone.cpp", "w", encoding="utf-8") as file:
+                    file.write(f"#include <{header}>\n#include <{header}>\n")
+                self.built(f"cd {self.folder} && g++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Werror "
+                           f"-I{self.home}/include -fsyntax-only -MD -MF alone.d alone.cpp")
+                with open(f"{self.folder}/alone.d", encoding="utf-8") as file:
+                    reached = {os.path.basename(os.path.dirname(path)) + "/" + os.path.basename(path)
+                               for path in file.read().split() if path.startswith(self.home)}
+                self.assertLessEqual(reached, {f"chorale/{os.path.basename(public)}" for public in headers})
+
     def loads_the_installed_library(self, program):
         loaded = re.search(r"libchorale\.so\.\S+ => (\S+)", start(["ldd", program]).stdout).group(1)
         self.assertEqual(os.path.realpath(loaded), os.path.realpath(f"{self.home}/lib/libchorale.so"))
@@ -159,8 +174,8 @@ class Installed(Client):
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
         """The emulated plugin lies where an install puts the real one, and the program lies in another folder."""
         with open(f"{folder}/plugin.cpp", "w") as program:
-            program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", "
-                          "chorale::DevicePlugin().why_not()); }\n")
+            program.write("#include <chorale/chorale.hpp>\n#include <cstdio>\nint main() try { chorale::cuda_memory(0); } "
+                          "catch (const chorale::Error& why_not) { std::puts(why_not.what()); }\n")
         self.built(f"cd {folder} && {command.replace('my.cpp', 'plugin.cpp').replace('-o my', '-o plugin')}",
                    PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
         os.makedirs(f"{home}/lib/chorale", exist_ok=True)

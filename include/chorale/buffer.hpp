@@ -1,0 +1,135 @@
+// A Buffer owns bytes, a Slice borrows elements of them, and an Allocator lends bytes and counts them in a Ledger.
+//
+//   Allocator& memory = world.allocator();                       memory that peers read directly
+//   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if there is no room
+//   Slice s{b.data(), 1 << 18, DType::f32, b.device()};          the argument type of collectives; any memory will do
+//
+//   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
+//     current, peak           …      …        …            …        …        …       …     against one limit
+#pragma once
+#include <array>
+#include <chorale/element.hpp>
+#include <chorale/error.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <source_location>
+#include <string>
+
+namespace chorale {
+
+class Memory;  // where bytes come from: the heap, a file, a GPU
+
+struct Device {
+  enum class Kind : std::uint8_t { host, pinned, cuda, file };
+  Kind kind = Kind::host;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // the CPU can load and store there
+};
+std::string name_of(Device device);  // "host", "cuda:1"
+
+enum class Category : std::uint8_t { params, grads, optimizer, activations, comm, workspace, data };
+inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
+inline constexpr std::size_t categories = std::size(category_names);
+
+// Counts the bytes that one rank holds; used by one thread.
+class Ledger {
+ public:
+  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
+
+  bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
+  void add(Category category, std::int64_t bytes);  // negative for returned bytes
+
+  std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
+  std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
+  std::int64_t total() const { return total_; }
+  std::int64_t total_peak() const { return total_peak_; }
+  // The bytes of the category when the total first reached its peak. Over all categories they add up to total_peak().
+  std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
+  std::int64_t limit() const { return limit_; }
+  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
+
+ private:
+  std::int64_t limit_;
+  std::int64_t total_ = 0, total_peak_ = 0;
+  std::array<std::int64_t, categories> current_{}, peak_{}, at_peak_{};
+};
+
+struct Slice {
+  void* data = nullptr;
+  std::int64_t count = 0;
+  DType dtype = DType::f32;
+  Device device = {};
+  Memory* memory = nullptr;  // for device data: the Memory that copies it
+
+  std::int64_t bytes() const { return count * size_of(dtype); }
+  Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
+};
+
+// Thrown when an allocation is refused. A caller that knows a better fix than a smaller model calls with_fix() to replace
+// the fix line.
+class MemoryRefused : public Error {
+ public:
+  MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
+                std::source_location where = std::source_location::current())
+      : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
+  std::int64_t room_bytes() const { return room_bytes_; }  // how many bytes this rank can hold in total
+  Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
+
+ private:
+  std::string what_, numbers_;
+  std::int64_t room_bytes_;
+};
+
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category category);
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  void* data() const { return data_; }  // nullptr if phantom
+  std::int64_t bytes() const { return bytes_; }
+  Category category() const { return category_; }
+  void count_as(Category category);  // from now on, in the ledger
+  Memory* memory() const { return memory_; }
+  Device device() const;
+  bool phantom() const;  // its bytes are counted, but there are none
+
+ private:
+  void swap(Buffer& other) noexcept;
+  Memory* memory_ = nullptr;
+  Ledger* ledger_ = nullptr;
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+  Category category_ = Category::workspace;
+};
+
+// The Memory and the Ledger must outlive all buffers allocated here.
+class Allocator {
+ public:
+  Allocator(Memory& memory, Ledger& ledger) : memory_(memory), ledger_(ledger) {}
+  Buffer allocate(std::int64_t bytes, Category category) {
+    Memory* const other = others_[static_cast<std::size_t>(category)];
+    return Buffer(other ? *other : memory_, ledger_, bytes, category);
+  }
+  // From now on, bytes of this category are taken from another memory of the same device.
+  void take_from(Memory& other, Category category) { others_[static_cast<std::size_t>(category)] = &other; }
+  Ledger& ledger() const { return ledger_; }
+  Memory& memory() const { return memory_; }
+  Device device() const;
+
+ private:
+  Memory& memory_;
+  Ledger& ledger_;
+  std::array<Memory*, categories> others_{};  // null: memory_
+};
+
+// The memory of GPU `index`, for Communicator::use_device, or pinned host memory (index −1). Throws if the CUDA plugin does
+// not load. A GPU that does not work causes an error at the first allocation.
+std::shared_ptr<Memory> cuda_memory(int index);
+
+}  // namespace chorale

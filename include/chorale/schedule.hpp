@@ -1,0 +1,105 @@
+// A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
+// step waits for which. The same data is proved (algorithm.hpp), drawn, priced and executed.
+//
+//   ring all-reduce, rank 0 of 2      0  send         to 1    input[4..8)
+//                                     1  recv_reduce  from 1  input[0..4) + received → output[0..4)
+//                                     2  send         to 1    output[0..4)                            after 1
+//                                     3  recv         from 1  output[4..8)
+//
+// "after" names the steps that a step waits for. An algorithm only lists steps, and add() finds these waits. A step waits
+// for an earlier step if both access the same elements and one of the two writes them. An algorithm may request further
+// waits. Empty messages are left out, by sender and receiver alike.
+#pragma once
+#include <chorale/problem.hpp>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace chorale {
+
+enum class Place : std::uint8_t { input, output, scratch };  // the three buffers of a rank
+
+struct Range {  // consecutive elements of one buffer
+  Place place = Place::input;
+  std::int64_t first = 0, count = 0;
+};
+
+// recv_reduce adds the received ranges and this rank's own, in rank order. reduce adds its ranges in the order of src.
+enum class Kind : std::uint8_t { send, recv, recv_reduce, reduce, copy };
+inline constexpr const char* kind_names[] = {"send", "recv", "recv_reduce", "reduce", "copy"};
+
+struct Step {
+  Kind kind = Kind::send;
+  std::vector<int> peers;  // send: the receivers; recv: the sender; recv_reduce: the senders
+  std::vector<Range>
+      src;    // send, copy: the source; recv_reduce: this rank's addend; reduce: all addends, each as long as dst
+  Range dst;  // where recv and copy write, and where recv_reduce and reduce put the sum; unused by send
+  std::vector<int> after = {};  // steps of this rank that must be over first
+  int round = 0;                // number of round() calls before this step
+  bool put = false;             // send: on mapped memory, the sender writes to the receiver; otherwise the receiver reads
+};
+
+class LastAccess;
+
+class Schedule {
+ public:
+  explicit Schedule(const Problem& problem);
+  Schedule(const Schedule&);
+  Schedule(Schedule&&) noexcept;
+  Schedule& operator=(const Schedule&);
+  Schedule& operator=(Schedule&&) noexcept;
+  ~Schedule();
+
+  // Later sends get a later round number than earlier ones but do not wait for them. Drawing, pricing
+  // and the order of chunks use these numbers.
+  void round() { ++round_; }
+  // Later steps wait for all earlier ones: for algorithms whose rounds must not overlap.
+  void wait_for_all();
+
+  void send(int peer, Range what) { send(std::vector<int>{peer}, what); }
+  void send(std::vector<int> peers, Range what) { add({Kind::send, std::move(peers), {what}, {}, {}, round_}); }
+  void put(int peer, Range what) { add({Kind::send, {peer}, {what}, {}, {}, round_, true}); }
+  void recv(int peer, Range into) { add({Kind::recv, {peer}, {}, into, {}, round_}); }
+  void recv_reduce(int peer, Range own, Range into) { recv_reduce(std::vector<int>{peer}, own, into); }
+  void recv_reduce(std::vector<int> peers, Range own, Range into) {
+    add({Kind::recv_reduce, std::move(peers), {own}, into, {}, round_});
+  }
+  void copy(Range from, Range into);  // adds no step if both ranges are the same memory
+  void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
+  Range scratch(std::int64_t count);  // new scratch elements
+
+  // Adds a step of any kind. It also waits for the steps `ordered`. Returns its number, or −1 if it would move no element.
+  int add(Step step, const std::vector<int>& ordered = {});
+  // Adds the steps of `part`, a schedule for the ranks `members` of this problem. The ranges `input` and `output` of this
+  // rank take the place of the input and output of `part`.
+  void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
+
+  // Public for code that runs the steps, and for tests that break one.
+  std::vector<Step> steps;
+
+  const Problem& problem() const { return problem_; }
+  std::int64_t scratch_count() const { return scratch_; }
+  std::int64_t elements_sent() const;
+  std::int64_t elements_crossing() const;  // of these, to ranks on other hosts (Problem::hosts)
+  std::string describe() const;            // one line per step
+
+ private:
+  LastAccess& last_access(const Range& range);
+  std::vector<int> needed(std::vector<int>& earlier) const;
+  Problem problem_;
+  std::vector<LastAccess> last_access_;  // by Place; in place, output shares the entry of input
+  int round_ = 0;
+  int fence_ = 0, fence_before_ = 0;  // new steps wait for steps fence_before_ … fence_ − 1
+  std::int64_t scratch_ = 0;
+};
+
+// These compare ranges and steps of one rank. In place, input and output are the same vector, so their ranges may overlap.
+bool same_start(const Problem& problem, const Range& a, const Range& b);  // both begin at the same element
+bool overlap(const Problem& problem, const Range& a, const Range& b);     // at least one element is in both
+bool conflict(const Problem& problem, const Step& a, const Step& b);      // one step writes what the other reads or writes
+
+inline Range input(std::int64_t first, std::int64_t count) { return {Place::input, first, count}; }
+inline Range output(std::int64_t first, std::int64_t count) { return {Place::output, first, count}; }
+
+}  // namespace chorale
