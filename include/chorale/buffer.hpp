@@ -3,16 +3,12 @@
 //   Allocator& memory = world.allocator();                       memory that peers read directly
 //   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if there is no room
 //   Slice s{b.data(), 1 << 18, DType::f32, b.device()};          the argument type of collectives; any memory will do
-//
-//   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
-//     current, peak           …      …        …            …        …        …       …     against one limit
 #pragma once
 #include <array>
 #include <chorale/element.hpp>
 #include <chorale/error.hpp>
-#include <cstddef>
+#include <chorale/ledger.hpp>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -20,42 +16,6 @@
 namespace chorale {
 
 class Memory;  // where bytes come from: the heap, a file, a GPU
-
-struct Device {
-  enum class Kind : std::uint8_t { host, pinned, cuda, file };
-  Kind kind = Kind::host;
-  int index = 0;
-  bool operator==(const Device&) const = default;
-  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // the CPU can load and store there
-};
-std::string name_of(Device device);  // "host", "cuda:1"
-
-enum class Category : std::uint8_t { params, grads, optimizer, activations, comm, workspace, data };
-inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
-inline constexpr std::size_t categories = std::size(category_names);
-
-// Counts the bytes that one rank holds; used by one thread.
-class Ledger {
- public:
-  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
-
-  bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
-  void add(Category category, std::int64_t bytes);  // negative for returned bytes
-
-  std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
-  std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
-  std::int64_t total() const { return total_; }
-  std::int64_t total_peak() const { return total_peak_; }
-  // The bytes of the category when the total first reached its peak. Over all categories they add up to total_peak().
-  std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
-  std::int64_t limit() const { return limit_; }
-  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
-
- private:
-  std::int64_t limit_;
-  std::int64_t total_ = 0, total_peak_ = 0;
-  std::array<std::int64_t, categories> current_{}, peak_{}, at_peak_{};
-};
 
 struct Slice {
   void* data = nullptr;

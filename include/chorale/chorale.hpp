@@ -24,6 +24,7 @@
 #include <chorale/communicator.hpp>
 #include <chorale/element.hpp>
 #include <chorale/error.hpp>
+#include <chorale/ledger.hpp>
 #include <chorale/named.hpp>
 #include <chorale/problem.hpp>
 #include <chorale/run.hpp>

@@ -1,5 +1,5 @@
 // Element types, and the operators that combine elements. The 16-bit floats are storage only: kernels widen them to f32,
-// compute, and round once (to nearest, ties to even) when they store. `visit` turns a DType known at run time into a C++ type:
+// compute, and round once (to nearest, ties to even) when they store. `visit` turns a DType known at run time into a type:
 //
 //   visit(slice.dtype, [&]<class T>(Type<T>) { sum<T>(…); });
 #pragma once

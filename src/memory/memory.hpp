@@ -1,9 +1,9 @@
 // Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored; they show how much memory a run would need. Buffers and ledgers: chorale/buffer.hpp.
+// are counted but not stored; they show how much memory a run would need. Ledgers: chorale/ledger.hpp.
 //
 //   Ledger ── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
 #pragma once
-#include <chorale/buffer.hpp>
+#include <chorale/ledger.hpp>
 #include <cstdint>
 #include <cstring>
 #include <memory>
