@@ -43,7 +43,7 @@ int main() {
     const std::int64_t tokens = batch * shape.sequence;
     const std::uint64_t seed = 1234;
     const std::unique_ptr<Numerics> numerics = exact_numerics();
-    Model model = build_gpt(shape, Remake::none);
+    Model model = build_gpt(shape, Recompute::none);
     allocate(model, memory, *numerics, DType::f32, tokens);
     std::vector<Owned> all;
     for (const ParameterPointer& p : model.parameters()) all.push_back({p, 0, p->value.count(), p->value, p->gradient});

@@ -31,7 +31,9 @@ class ExpertMlps {
                             const ExpertRows& here, Context& context);
 
   std::int64_t count() const { return std::ssize(experts_); }
-  std::int64_t kept_columns(bool remakes_after) const { return (gates_ + (remakes_after ? 0 : 1)) * columns_; }  // per row
+  std::int64_t kept_columns(bool recomputes_after) const {
+    return (gates_ + (recomputes_after ? 0 : 1)) * columns_;
+  }                                                          // per row
   std::int64_t forced_rows() const { return forced_rows_; }  // of these experts together from each sequence
   SumSite& output_site() { return output_; }
   SumSite& input_gradient_site() { return input_gradient_; }

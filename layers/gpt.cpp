@@ -117,7 +117,7 @@ class Builder {
 
 }  // namespace
 
-Model build_gpt(const ModelShape& shape, Remake remake, const Share& share, const Share& experts) {
+Model build_gpt(const ModelShape& shape, Recompute recompute, const Share& share, const Share& experts) {
   shape.check();
   Builder builder(shape, share, experts);
   Model model{.shape = shape};
@@ -125,7 +125,7 @@ Model build_gpt(const ModelShape& shape, Remake remake, const Share& share, cons
   const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     LayerPointer block = builder.block(i);
-    if (remake == Remake::full) block = std::make_unique<Recompute>(std::move(block));
+    if (recompute == Recompute::full) block = std::make_unique<RecomputingLayer>(std::move(block));
     model.layers.add(std::move(block));
   }
   model.layers.add(builder.norm("norm"));

@@ -18,8 +18,8 @@
 
 namespace chorale {
 
-enum class Remake : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
-constexpr auto names_of(Remake) { return Names{"kind of recomputation", "none", "selective", "full"}; }
+enum class Recompute : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
+constexpr auto names_of(Recompute) { return Names{"kind of recomputation", "none", "selective", "full"}; }
 
 struct Model {
   ModelShape shape;
@@ -30,7 +30,7 @@ struct Model {
 };
 
 // share: this rank's part of the width of every layer. experts: its part of the experts; by default it has all.
-Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {}, const Share& experts = {});
+Model build_gpt(const ModelShape& shape, Recompute recompute, const Share& share = {}, const Share& experts = {});
 
 // The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
 // step's global batch; each adds at most one addend, to a norm of heads one per head.

@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-Tensor Recompute::forward(const Tensor& x, Context& context) {
+Tensor RecomputingLayer::forward(const Tensor& x, Context& context) {
   if (context.tape) {
     const Tensor part = context.boundary->part(x, context);
     context.kept_inputs ? context.kept_inputs->keep(part) : context.tape->keep(part);
@@ -15,7 +15,7 @@ Tensor Recompute::forward(const Tensor& x, Context& context) {
   return y;
 }
 
-Tensor Recompute::backward(const Tensor& dy, Context& context) {
+Tensor RecomputingLayer::backward(const Tensor& dy, Context& context) {
   const Tensor part = context.kept_inputs ? context.kept_inputs->take() : context.tape->take();
   const Tensor x = context.boundary->restored(part, context);
   Tape again;

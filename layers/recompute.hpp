@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-class Recompute final : public WrappingLayer {
+class RecomputingLayer final : public WrappingLayer {
  public:
   using WrappingLayer::WrappingLayer;
 

@@ -17,7 +17,7 @@ std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) 
 const Blocks& Estimates::blocks_of(const Found& found) {
   const Layout& l = found.layout;
   const auto [at, is_new] =
-      known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.remake});
+      known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.recompute});
   if (!is_new) return at->second;
   // With experts in every second block, two and four blocks.
   double seconds[2], peak[2], held[2], parameters[2];
@@ -29,7 +29,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     TrainingOptions& o = small.plan.options;
     const std::int64_t replicas = l.expert_ranks() / std::gcd(l.expert_ranks(), l.context_ranks());
     o.shape.layers = blocks, o.batch.micro = found.micro_batch, o.batch.global = replicas * found.micro_batch;
-    o.remake = found.remake, o.memory.limit = 0;
+    o.recompute = found.recompute, o.memory.limit = 0;
     o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted apart
     small.plan.layout = Layout{};
     small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();

@@ -28,7 +28,7 @@ class Estimates {
 
  private:
   // t, c, e, sp, micro-batch, recomputation
-  using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, Remake>;
+  using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, Recompute>;
   const Blocks& blocks_of(const Found& found);
   double experts_of_block(const Layout& layout) const;
   double seconds_of_sums(const Found& found, double parameters, double pass) const;

@@ -85,7 +85,7 @@ std::string verdict_on(const Found& b, const Found& a, const SearchRequest& requ
                   a.name(), a.step.seconds, std::abs(ratio - 1) <= planner_error ? " (~: within the planner's error)" : "");
   words += losses_and_gains(b, a) + memory_of(b, request);
   for (const Found* way : {&b, &a})
-    if (!way->why_remake.empty()) words += fmt::format("{}: {}\n", to_string(way->layout), way->why_remake);
+    if (!way->why_recompute.empty()) words += fmt::format("{}: {}\n", to_string(way->layout), way->why_recompute);
   return words;
 }
 
@@ -98,7 +98,7 @@ void add_plain(Document& out, const Found& a, const Found& b, const SearchReques
   TextTable table(columns);
   for (const Found* way : {&a, &b}) {
     std::vector<std::string> row = row_of_way(*way, a, request, as);
-    row.back() = way->why_remake;
+    row.back() = way->why_recompute;
     for (const std::string& name : names) row.push_back(as.number(share(way == &a ? first : second, name)));
     table.add(row);
   }

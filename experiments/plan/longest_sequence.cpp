@@ -11,20 +11,20 @@ namespace {
 
 constexpr std::int64_t most_tokens = 10'000'000;
 
-TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int64_t sequence, Remake remake) {
+TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int64_t sequence, Recompute recompute) {
   o.shape.sequence = sequence;
-  o.remake = remake;
+  o.recompute = recompute;
   const std::int64_t unit = layout.replicas() * o.batch.micro;
   o.batch.global = (o.batch.global + unit - 1) / unit * unit;
   return o;
 }
 
 // 0 if not even the shortest fits.
-std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Remake remake) {
+std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Recompute recompute) {
   const CutRow& cut = token_cut_for(options_of(layout).context.cut, most_tokens, layout.context_ranks());
   const std::int64_t step = 256 * (layout.context_ranks() > 1 ? layout.context_ranks() * cut.blocks_per_rank : 1);
   const auto fits_in = [&](std::int64_t steps) {
-    const auto of = [&](const Layout& l) { return with_sequence(options_of(l), l, steps * step, remake); };
+    const auto of = [&](const Layout& l) { return with_sequence(options_of(l), l, steps * step, recompute); };
     const TrainingOptions o = of(layout);
     return steps * step <= most_tokens &&
            fits(layout, {o.shape, layout.ranks(), o.batch.global, o.batch.micro, layout.axes, o.context}) &&
@@ -52,9 +52,9 @@ std::string longest_sequences(const Layout& layout, const OptionsOf& options_of,
   const Wording as(format);
   TextTable table({"layout", "recompute", "seq-length"});
   for (const Layout& row : layouts)
-    for (const auto& [name, remake] :
-         {std::pair{"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}}) {
-      const std::int64_t tokens = longest(row, options_of, remake);
+    for (const auto& [name, recompute] :
+         {std::pair{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}) {
+      const std::int64_t tokens = longest(row, options_of, recompute);
       table.add({to_string(row), name, tokens > 0 || as.plain() ? fmt::format("{}", tokens) : "does not fit"});
     }
   return table.print(format, screen_columns());

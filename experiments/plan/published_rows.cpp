@@ -55,8 +55,8 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   o.shape = shape_of(series, s);
   o.compute = series.type == "f16" ? DType::f16 : DType::bf16;
   // Selective recomputation is that of scores (Korthikanti et al.), which fused attention never keeps.
-  o.remake = series.remake == Remake::full ? Remake::full : Remake::none;
-  request.system.software.recomputes_attention = series.remake == Remake::selective;
+  o.recompute = series.recompute == Recompute::full ? Recompute::full : Recompute::none;
+  request.system.software.recomputes_attention = series.recompute == Recompute::selective;
   o.batch.micro = attempt.micro_batch;
   o.batch.global = s.of(s.find("batch") ? "batch" : "sequences");
   if (series.reduces_in_bf16) o.replicas.gradient_sums = DType::bf16;

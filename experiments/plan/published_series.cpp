@@ -18,7 +18,9 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-Remake remake_of(TomlFields& fields) { return named<Remake>(fields.choice("recompute", {"none", "selective", "full"})); }
+Recompute recompute_of(TomlFields& fields) {
+  return named<Recompute>(fields.choice("recompute", {"none", "selective", "full"}));
+}
 
 Series series_of(TomlFields fields, const std::map<std::string, Software>& software) {
   Series s{.name = fields.text("name"),
@@ -28,13 +30,13 @@ Series series_of(TomlFields fields, const std::map<std::string, Software>& softw
            .family = named<ModelFamily>(fields.choice("family", {"gpt2", "llama"})),
            .type = fields.choice("type", {"bf16", "f16"}),
            .products = fields.choice("products", {"", "fp8"}),
-           .remake = remake_of(fields),
+           .recompute = recompute_of(fields),
            .zero = static_cast<int>(fields.integer("zero", 0, 3, 0)),
            .sequence_parallel = fields.flag("sequence_parallel"),
            .reduces_in_bf16 = fields.flag("reduces_in_bf16"),
            .one_bucket = !fields.flag("many_buckets"),
            .dropout = fields.number("dropout", 0, 1, 0.1)};
-  s.closed_form_flops = s.remake == Remake::full ? 4.0 / 3 : 1;
+  s.closed_form_flops = s.recompute == Recompute::full ? 4.0 / 3 : 1;
   const std::string name = fields.text("software");
   const auto found = software.find(name);
   if (found == software.end()) fields.refuse("software", fields.find("software"), "names no [software] table");

@@ -26,7 +26,7 @@ struct Series {
   Software software;
   ModelFamily family = ModelFamily::gpt2;
   std::string type = "bf16", products = "";
-  Remake remake = Remake::none;
+  Recompute recompute = Recompute::none;
   int zero = 0;
   bool sequence_parallel = false, reduces_in_bf16 = false, one_bucket = true;
   double dropout = 0.1;

@@ -18,7 +18,7 @@ namespace {
 StepRequest request_for(const SearchRequest& search, const Found& found) {
   StepRequest request = search.step;
   request.plan.layout = found.layout;
-  request.plan.options.batch.micro = found.micro_batch, request.plan.options.remake = found.remake;
+  request.plan.options.batch.micro = found.micro_batch, request.plan.options.recompute = found.recompute;
   request.plan.options.memory.limit = 0;
   return request;
 }
@@ -79,7 +79,7 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
 // least memory.
 Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layout& layout) {
   std::vector<Found> ways = ways_of(layout, request);
-  if (ways.empty()) ways.push_back({layout, std::max<std::int64_t>(1, request.micro_batch), Remake::none});
+  if (ways.empty()) ways.push_back({layout, std::max<std::int64_t>(1, request.micro_batch), Recompute::none});
   check(request_for(request, ways.front()).plan.options, layout);  // may refuse
   for (Found& way : ways) {
     estimates.estimate(way);
@@ -95,10 +95,10 @@ Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layo
 }
 
 // Why this way recomputes: the next lesser recomputation does not fit. "" if it does, or if nothing is recomputed.
-std::string why_remake(const SearchRequest& request, const Found& way) {
-  if (way.remake == Remake::none) return "";
+std::string why_recompute(const SearchRequest& request, const Found& way) {
+  if (way.recompute == Recompute::none) return "";
   Found lesser = way;
-  lesser.remake = static_cast<Remake>(static_cast<int>(way.remake) - 1);
+  lesser.recompute = static_cast<Recompute>(static_cast<int>(way.recompute) - 1);
   double needed = planned_bytes(request_for(request, lesser));
   if (needed <= request.memory) return "";
   std::string with;  // smaller micro-batches
@@ -108,8 +108,9 @@ std::string why_remake(const SearchRequest& request, const Found& way) {
     with = least <= request.memory ? ", or smaller micro-batches" : " even with micro-batches of 1";
     if (least > request.memory) needed = least;
   }
-  return fmt::format("recompute {}, because {} would need {} of {}{}", remake_words[static_cast<std::size_t>(way.remake)],
-                     remake_words[static_cast<std::size_t>(lesser.remake)], words_for_bytes(needed),
+  return fmt::format("recompute {}, because {} would need {} of {}{}",
+                     recompute_words[static_cast<std::size_t>(way.recompute)],
+                     recompute_words[static_cast<std::size_t>(lesser.recompute)], words_for_bytes(needed),
                      words_for_bytes(request.memory), with);
 }
 
@@ -117,7 +118,7 @@ std::string why_remake(const SearchRequest& request, const Found& way) {
 
 std::string Found::name() const {
   return fmt::format("{}, micro-batch {}, recompute {}", to_string(layout), micro_batch,
-                     remake_words[static_cast<std::size_t>(remake)]);
+                     recompute_words[static_cast<std::size_t>(recompute)]);
 }
 
 std::string print_search(const SearchRequest& request, const std::string& format, const Session& session) {
@@ -137,7 +138,7 @@ std::string print_search(const SearchRequest& request, const std::string& format
   std::vector<Found> explained;
   for (const Layout& layout : request.explained) explained.push_back(fastest_way(request, estimates, layout));
   if (explained.size() == 1) explained.insert(explained.begin(), result.best.front());
-  for (Found& way : explained) way.why_remake = why_remake(request, way);
+  for (Found& way : explained) way.why_recompute = why_recompute(request, way);
   add_ways(out, result, request, as);
   if (!explained.empty()) add_explained(out, explained[0], explained[1], request, as);
   return out.print();

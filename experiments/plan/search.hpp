@@ -41,15 +41,15 @@ inline constexpr double estimate_error = 0.1;
 struct Found {
   Layout layout;
   std::int64_t micro_batch = 1;
-  Remake remake = Remake::none;
-  double estimate = 0;          // seconds, by the closed form
-  double bytes = 0;             // of the fullest rank: estimated, and planned once it is executed
-  PredictedStep step;           // once it is executed
-  std::string why_remake = "";  // "recompute full, because selective would need …", of a way that is explained
-  std::string name() const;     // "dp4.tp8.pp8, micro-batch 1, recompute full"
+  Recompute recompute = Recompute::none;
+  double estimate = 0;             // seconds, by the closed form
+  double bytes = 0;                // of the fullest rank: estimated, and planned once it is executed
+  PredictedStep step;              // once it is executed
+  std::string why_recompute = "";  // "recompute full, because selective would need …", of a way that is explained
+  std::string name() const;        // "dp4.tp8.pp8, micro-batch 1, recompute full"
 };
 
-inline constexpr const char* remake_words[] = {"none", "selective", "full"};
+inline constexpr const char* recompute_words[] = {"none", "selective", "full"};
 
 struct SearchResult {
   std::vector<Found> best;  // executed, fastest first

@@ -82,7 +82,8 @@ std::vector<Found> ways_of(const Layout& layout, const SearchRequest& request) {
     if (batch % (layout.replicas() * micro) != 0) continue;
     const std::int64_t micro_batches = batch / (layout.replicas() * micro);
     if (!find_pipeline_schedule(layout.schedule)->misfit(pipeline_of(layout, micro_batches)).empty()) continue;
-    for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) ways.push_back({layout, micro, remake});
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+      ways.push_back({layout, micro, recompute});
   }
   return ways;
 }

@@ -75,7 +75,7 @@ std::vector<std::string> row_of_way(const Found& f, const Found& fastest, const 
   const TrainingOptions& o = request.step.plan.options;
   const double speed = static_cast<double>(o.batch.global * o.shape.sequence) / f.step.seconds;
   std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
-                               remake_words[static_cast<std::size_t>(f.remake)], as.seconds(f.step.seconds),
+                               recompute_words[static_cast<std::size_t>(f.recompute)], as.seconds(f.step.seconds),
                                as.plain() ? as.number(speed) : fmt::format("{:.0f}", speed)};
   if (request.whole.tokens > 0) row.push_back(days_in(f, request, as));
   row.insert(row.end(), {times_the(fastest, f, as), as.share(f.step.mfu()), as.bytes(static_cast<std::int64_t>(f.bytes)),

@@ -14,7 +14,7 @@ namespace chorale::prove {
 namespace {
 
 std::vector<ParameterPointer> in_backward_order(const ModelShape& shape, std::int64_t tensor_ranks) {
-  std::vector<ParameterPointer> all = build_gpt(shape, Remake::none, {0, tensor_ranks}, {.axes = {"ep"}}).parameters();
+  std::vector<ParameterPointer> all = build_gpt(shape, Recompute::none, {0, tensor_ranks}, {.axes = {"ep"}}).parameters();
   std::reverse(all.begin(), all.end());
   return all;
 }

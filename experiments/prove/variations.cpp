@@ -83,11 +83,12 @@ std::vector<Variation> of_orders() {
 }
 
 std::vector<Variation> of_recomputing() {
-  const std::pair<const char*, Remake> ways[] = {
-      {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
+  const std::pair<const char*, Recompute> ways[] = {
+      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
   std::vector<Variation> all;
-  for (const auto& [name, remake] : ways)
-    all.push_back(always(fmt::format("recompute {}", name), [remake = remake](Case& row) { row.options.remake = remake; }));
+  for (const auto& [name, recompute] : ways)
+    all.push_back(always(fmt::format("recompute {}", name),
+                         [recompute = recompute](Case& row) { row.options.recompute = recompute; }));
   return all;
 }
 
@@ -104,7 +105,7 @@ std::vector<Variation> of_places() {
     }));
   all.push_back(always("activations in a file, full recomputation", [](Case& row) {
     row.options.offload = {.folder = std::filesystem::temp_directory_path(), .activations = true};
-    row.options.remake = Remake::full;
+    row.options.recompute = Recompute::full;
   }));
   return all;
 }

@@ -66,7 +66,7 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
       numerics_(numerics_on(options.device, options.numerics)),
       boundary_(boundary_for(mesh_)),
       exchange_(exchange_of(mesh_)),
-      stage_(options.shape, Remake::none, mesh_),
+      stage_(options.shape, Recompute::none, mesh_),
       balance_(options.shape, memory_) {
   require_generates(mesh_.layout());
   buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_), mesh_, memory_);

@@ -154,35 +154,35 @@ std::string with(const std::vector<std::string>& words) {
 std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;
-  const auto attempt = [&](const std::vector<std::string>& words, const Layout& on, Remake remake, std::int64_t micro_batch,
-                           const OffloadOptions& offload) {
+  const auto attempt = [&](const std::vector<std::string>& words, const Layout& on, Recompute recompute,
+                           std::int64_t micro_batch, const OffloadOptions& offload) {
     const auto changed = [&](const Layout& other) {
       TrainingOptions options = options_of(other);
-      options.remake = remake, options.batch.micro = micro_batch, options.offload = offload;
+      options.recompute = recompute, options.batch.micro = micro_batch, options.offload = offload;
       return options;
     };
     const bool enough = has_room(on, changed);
     if (enough) flags.push_back(with(words));
     return enough;
   };
-  const std::string remake = "--recompute full", micro_batch = "--micro-batch-size 1";
-  const bool can_remake = asked.remake != Remake::full, can_divide = asked.batch.micro > 1;
-  if (can_remake) attempt({remake}, layout, Remake::full, asked.batch.micro, asked.offload);
-  if (can_divide) attempt({micro_batch}, layout, asked.remake, 1, asked.offload);
+  const std::string recompute = "--recompute full", micro_batch = "--micro-batch-size 1";
+  const bool can_recompute = asked.recompute != Recompute::full, can_divide = asked.batch.micro > 1;
+  if (can_recompute) attempt({recompute}, layout, Recompute::full, asked.batch.micro, asked.offload);
+  if (can_divide) attempt({micro_batch}, layout, asked.recompute, 1, asked.offload);
   OffloadOptions now = asked.offload;
   if (asked.kernels.device) now.to_host = true;
   const std::vector<OffloadOptions> more = more_in_tier(now, layout);
   for (const OffloadOptions& offload : more)
-    if (attempt({words_of(offload)}, layout, asked.remake, asked.batch.micro, offload)) break;
+    if (attempt({words_of(offload)}, layout, asked.recompute, asked.batch.micro, offload)) break;
   std::vector<std::string> both;
-  if (can_remake) both.push_back(remake);
+  if (can_recompute) both.push_back(recompute);
   if (can_divide) both.push_back(micro_batch);
-  if (flags.empty() && both.size() == 2) attempt(both, layout, Remake::full, 1, asked.offload);
+  if (flags.empty() && both.size() == 2) attempt(both, layout, Recompute::full, 1, asked.offload);
   const auto last = [&](const Layout& on, const OffloadOptions& offload, std::vector<std::string> words) {
     words.push_back(words_of(offload));
-    if (flags.empty()) attempt(words, on, asked.remake, asked.batch.micro, offload);
+    if (flags.empty()) attempt(words, on, asked.recompute, asked.batch.micro, offload);
     words.insert(words.end(), both.begin(), both.end());
-    if (flags.empty() && !both.empty()) attempt(words, on, Remake::full, 1, offload);
+    if (flags.empty() && !both.empty()) attempt(words, on, Recompute::full, 1, offload);
   };
   if (!more.empty()) last(layout, more.back(), {});
   Layout sharded = layout;

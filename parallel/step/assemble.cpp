@@ -23,7 +23,7 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (o.replicas.reducer == ReducerKind::naive && layout.zero > 0)
     usage_error("the naive reducer does not work with ZeRO", fmt::format("the layout is {}", to_string(layout)),
                 "leave out --reducer, or use a layout without ZeRO");
-  if (o.memory.partition_activations && (o.remake != Remake::full || layout.shards() == 1))
+  if (o.memory.partition_activations && (o.recompute != Recompute::full || layout.shards() == 1))
     usage_error("--partition-activations needs full recomputation and several tensor ranks",
                 layout.shards() == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
                 "leave out --partition-activations, or give --recompute full and a layout with tp");
@@ -40,7 +40,7 @@ void check(const TrainingOptions& o, const Layout& layout) {
                                         : "leave out --no-master-weights: this type has no master copies anyway");
   if (const MaybeMisfit misfit = misfit_of_offload(o.offload, layout, o.kernels.device != nullptr))
     usage_error(misfit->what, misfit->numbers, "try " + misfit->remedy);
-  if (o.offload.activations && o.remake != Remake::full)
+  if (o.offload.activations && o.recompute != Recompute::full)
     usage_error("only the inputs of blocks that full recomputation keeps can be offloaded", "recompute is not full",
                 "give --recompute full, or leave out activations=file");
   const auto refuse_update = [&](const char* why, const std::string& numbers, const char* fix) {
@@ -76,7 +76,7 @@ std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const
   if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
   if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
   return std::make_unique<TensorParallel>(mesh.tensor(),
-                                          options.memory.partition_activations && options.remake == Remake::full);
+                                          options.memory.partition_activations && options.recompute == Recompute::full);
 }
 
 }  // namespace

@@ -64,9 +64,10 @@ std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t 
   return split_layers(costs, parts);
 }
 
-Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build) {
+Stage::Stage(const ModelShape& shape, Recompute recompute, const Mesh& mesh, const BuildModel& build) {
   const Layout& layout = mesh.layout();
-  Model model = build ? build(shape, remake, mesh) : build_gpt(shape, remake, share_of_width(mesh), share_of_experts(mesh));
+  Model model =
+      build ? build(shape, recompute, mesh) : build_gpt(shape, recompute, share_of_width(mesh), share_of_experts(mesh));
   auto& layers = model.layers.layers();
   const PipelineShape pipeline = pipeline_of(layout);
   const std::vector<std::int64_t> blocks = blocks_of_parts(shape, pipeline.parts());

@@ -11,11 +11,11 @@ namespace chorale {
 
 // Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds the model and cuts each layer's width
 // among the tensor-parallel ranks.
-using BuildModel = std::function<Model(const ModelShape&, Remake, const Mesh&)>;
+using BuildModel = std::function<Model(const ModelShape&, Recompute, const Mesh&)>;
 
 class Stage {
  public:
-  Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build = {});
+  Stage(const ModelShape& shape, Recompute recompute, const Mesh& mesh, const BuildModel& build = {});
 
   std::vector<Sequence>& chunks() { return chunks_; }
   // The parameters of each unit, in the order of the forward pass. Every parameter is in exactly one unit. A tied embedding

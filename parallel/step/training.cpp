@@ -24,7 +24,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
               options.kernels.meter),
       numerics_((check(options, mesh_.layout()), numerics_on(options.kernels.device, options.numerics))),
       connections_(options, mesh_),
-      stage_(options.shape, options.remake, mesh_, options.build),
+      stage_(options.shape, options.recompute, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
       read_by_(read_at_latest(schedule_, mesh_.pipeline().rank())),
@@ -112,7 +112,8 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
 
 std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
                                            std::int64_t samples) {
-  auto batch = std::make_unique<MicroBatch>(context(place, options_.batch.micro), options_.remake == Remake::selective);
+  auto batch =
+      std::make_unique<MicroBatch>(context(place, options_.batch.micro), options_.recompute == Recompute::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
   if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends() || options_.batch.packed || context.attention_work))
@@ -344,7 +345,7 @@ void Training::check_activations() {
 
 Keeps Training::declared() {
   Context one{run_context()};
-  Tape tape(options_.remake == Remake::selective);
+  Tape tape(options_.recompute == Recompute::selective);
   one.tape = &tape;
   std::optional<KeptInputs> kept_inputs;
   if (options_.offload.activations)

@@ -16,7 +16,7 @@ void TrainingOptions::declare_numbers(Options& o) {
   o.section("numbers and memory");
   o.add("dtype", compute, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});
   o.add("numerics", numerics, "fast, or exact: the same bits on every layout");
-  o.add("recompute", remake, "activations to recompute in the backward pass instead of keeping them");
+  o.add("recompute", recompute, "activations to recompute in the backward pass instead of keeping them");
 }
 
 void TrainingOptions::declare_parallel(Options& o, const AskedLayout& layout) {

@@ -69,7 +69,7 @@ struct TrainingOptions {
   ModelShape shape;
   DType compute = DType::f32;
   NumericsKind numerics = NumericsKind::fast;
-  Remake remake = Remake::none;
+  Recompute recompute = Recompute::none;
   std::uint64_t seed = 1234;
   BatchOptions batch;
   OptimizerOptions optimizer;
@@ -83,7 +83,7 @@ struct TrainingOptions {
   KernelOptions kernels;
   BuildModel build = {};  // builds the model; empty: build_gpt
 
-  void declare_numbers(Options& options);                              // compute, numerics, remake
+  void declare_numbers(Options& options);                              // compute, numerics, recompute
   void declare_parallel(Options& options, const AskedLayout& layout);  // from replicas to memory
 };
 

@@ -112,7 +112,7 @@ TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics")
     double whole = 0;
     for (const ParameterPointer& p : reference.model.parameters()) whole = std::hypot(whole, norm(reference.gradient(p)));
     for (const bool exact : {false, true}) {
-      SmallModel m(shape, DType::f32, 3, Remake::none, exact);
+      SmallModel m(shape, DType::f32, 3, Recompute::none, exact);
       CHECK(m.forward_backward() == Approx(loss).epsilon(2e-6));
       const auto ours = m.model.parameters(), theirs = reference.model.parameters();
       for (std::size_t p = 0; p < ours.size(); ++p) {
@@ -128,10 +128,10 @@ TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics")
 
 TEST_CASE("with a capacity, experts keep at most the declared bytes; without one, exactly these") {
   for (const double capacity : {0.0, 0.6, 1.0, 4.0})
-    for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       ModelShape shape = one_block(ModelFamily::llama);
       shape.experts.capacity = capacity, shape.experts.shared_ffn = 10;
-      SmallModel m(shape, DType::f32, 3, remake);
+      SmallModel m(shape, DType::f32, 3, recompute);
       m.forward_backward();
       INFO("capacity " << capacity << ", kept " << m.kept_bytes << " of " << m.declared_bytes());
       CHECK((capacity > 0 ? m.kept_bytes <= m.declared_bytes() : m.kept_bytes == m.declared_bytes()));

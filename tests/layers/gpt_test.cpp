@@ -47,7 +47,7 @@ TEST_CASE("f32 and 16-bit types compute the same model as f64") {
                                                  {DType::f32, true, 1e-5},
                                                  {DType::bf16, false, 0.1},
                                                  {DType::f16, false, 0.02}}) {
-      SmallModel m(shape, type, 3, Remake::none, exact);
+      SmallModel m(shape, type, 3, Recompute::none, exact);
       CHECK(m.forward_backward() == Approx(loss).epsilon(tolerance / 5));
       const auto ours = m.model.parameters(), theirs = reference.model.parameters();
       for (std::size_t p = 0; p < ours.size(); ++p) {
@@ -76,8 +76,8 @@ TEST_CASE("recomputing activations changes no bit of the loss and the gradients,
        {with_dropout(small_gpt()), with_dropout(small_llama()), small_qwen(), small_moe(), with_drops(small_moe())}) {
     SmallModel kept(shape, DType::f32, 3);
     const double loss = kept.forward_backward();
-    for (const Remake remake : {Remake::selective, Remake::full}) {
-      SmallModel again(shape, DType::f32, 3, remake);
+    for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+      SmallModel again(shape, DType::f32, 3, recompute);
       CHECK(again.forward_backward() == loss);
       same_gradients(again, kept);
       CHECK(again.kept_bytes < kept.kept_bytes);
@@ -88,10 +88,10 @@ TEST_CASE("recomputing activations changes no bit of the loss and the gradients,
 TEST_CASE("activations take the bytes that the layers declare") {
   for (const ModelShape& shape : {small_gpt(), small_llama(), small_qwen(), with_dropout(small_gpt()), small_moe()})
     for (const DType type : {DType::f32, DType::bf16, DType::f64})
-      for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
-        SmallModel m(shape, type, 3, remake);
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+        SmallModel m(shape, type, 3, recompute);
         m.forward_backward();
-        INFO(name_of(shape.family) << " " << name_of(type) << " " << static_cast<int>(remake));
+        INFO(name_of(shape.family) << " " << name_of(type) << " " << static_cast<int>(recompute));
         CHECK(m.kept_bytes == m.declared_bytes());
         CHECK(m.desk.ledger.current(Category::activations) == 0);  // the backward pass has freed all activations
       }
@@ -99,7 +99,8 @@ TEST_CASE("activations take the bytes that the layers declare") {
 
 TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fast numerics") {
   for (const bool exact : {false, true}) {
-    SmallModel one(small_gpt(), DType::f32, 4, Remake::none, exact), two(small_gpt(), DType::f32, 4, Remake::none, exact);
+    SmallModel one(small_gpt(), DType::f32, 4, Recompute::none, exact),
+        two(small_gpt(), DType::f32, 4, Recompute::none, exact);
     two.threads = 2;
     if (exact) {
       CHECK(one.forward_backward() == two.forward_backward());
@@ -132,7 +133,7 @@ TEST_CASE("deferred weight gradients have the same bits as those computed at onc
 
 TEST_CASE("a built model has as many parameters as its shape declares") {
   for (const ModelPreset& preset : model_presets()) {
-    const Model model = build_gpt(preset.shape, Remake::none);
+    const Model model = build_gpt(preset.shape, Recompute::none);
     std::int64_t count = 0;
     for (const ParameterPointer& p : model.parameters()) count += elements_of(p->shape);
     INFO(preset.name);
@@ -147,7 +148,7 @@ TEST_CASE("in phantom memory, a model accounts for the activation bytes of a rea
     Ledger ledger;
     Allocator allocator(nowhere, ledger);
     const auto numerics = fast_numerics();
-    Model model = build_gpt(shape, Remake::none);
+    Model model = build_gpt(shape, Recompute::none);
     allocate(model, allocator, *numerics, DType::f32, 24);
     Tape tape;
     Context c{{.memory = allocator, .numerics = *numerics}};

@@ -20,10 +20,11 @@ struct SmallModel {
   std::function<double(const Tensor& logits)> more_loss;
   double more = 0;
 
-  SmallModel(const ModelShape& shape, DType type, std::int64_t batch, Remake remake = Remake::none, bool exact = false)
+  SmallModel(const ModelShape& shape, DType type, std::int64_t batch, Recompute recompute = Recompute::none,
+             bool exact = false)
       : numerics(exact ? exact_numerics() : fast_numerics()),
-        model(build_gpt(shape, remake)),
-        tape(remake == Remake::selective),
+        model(build_gpt(shape, recompute)),
+        tape(recompute == Recompute::selective),
         compute(type),
         samples(batch) {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);

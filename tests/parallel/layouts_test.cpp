@@ -62,8 +62,8 @@ struct Variation {
 const char* const usual[] = {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3.sp", "dp2.pp3.z2", "dp1.tp3.pp2"};
 
 const Variation variations[] = {
-    {"full recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::full; }},
-    {"selective recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::selective; }},
+    {"full recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.recompute = Recompute::full; }},
+    {"selective recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.recompute = Recompute::selective; }},
     {"no dropout", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.dropout = 0; }},
     {"separate table and head", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.tied = false; }},
     {"llama, two queries per group",
@@ -99,7 +99,7 @@ const Variation variations[] = {
     {"tensor ranks shard the activations that recomputation keeps",
      {"dp1.tp2", "dp2.tp3", "dp1.tp2.pp2", "dp1.tp2.sp", "dp2.tp2.z3"},
      [](TrainingOptions& o) {
-       o.remake = Remake::full;
+       o.recompute = Recompute::full;
        o.memory.partition_activations = true;
      }},
     {"experts that recompute",
@@ -108,19 +108,19 @@ const Variation variations[] = {
        o.shape = test::small_moe();
        o.shape.family = ModelFamily::llama;
        o.shape.experts.score = ScoreFunction::sigmoid, o.shape.experts.groups = 3, o.shape.experts.chosen_groups = 2;
-       o.remake = Remake::selective;
+       o.recompute = Recompute::selective;
      }},
     {"experts, full recomputation, drops, several micro-batches",
      {"dp2", "dp2.tp2.sp", "dp2.tp2.z2", "dp1.pp2.zb-h1", "dp4.z3"},
      [](TrainingOptions& o) {
        o.shape = test::small_moe(0.75);
        o.shape.experts.before_choice = true;
-       o.remake = Remake::full;
+       o.recompute = Recompute::full;
        o.batch.micro = 1;
      }},
     {"pipelines that recompute",
      {"dp2.pp2.z2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp1.pp2.v2", "dp1.pp4"},
-     [](TrainingOptions& o) { o.remake = Remake::full; }},
+     [](TrainingOptions& o) { o.recompute = Recompute::full; }},
 };
 
 TEST_CASE("exact numerics give the same bits on every layout, whatever the other options are", "[threads]") {

@@ -20,7 +20,7 @@ std::set<Changed> all_changed(const std::vector<Variation>& variations) {
   for (const Variation& variation : variations) {
     Case row = plain();
     CHECK(variation.change(row));
-    all.insert({row.options.replicas.bucket(), row.options.batch.micro, static_cast<std::int64_t>(row.options.remake)});
+    all.insert({row.options.replicas.bucket(), row.options.batch.micro, static_cast<std::int64_t>(row.options.recompute)});
   }
   return all;
 }

@@ -171,12 +171,12 @@ void is_one_rank(const std::function<TrainingOptions(const Layout&)>& options_of
 // 41 tokens have leaves of 4, the last of 1; five tokens have leaves of 1, too few for a zigzag of three ranks.
 TEST_CASE("with gather and a balanced cut, packed samples have the bits of one rank", "[threads]") {
   for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama})
-    for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
-      INFO(name_of(family) << ", recompute " << static_cast<int>(remake));
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      INFO(name_of(family) << ", recompute " << static_cast<int>(recompute));
       is_one_rank(
           [&](const Layout& layout) {
             TrainingOptions options = options_for("exact", layout);
-            options.shape.family = family, options.remake = remake;
+            options.shape.family = family, options.recompute = recompute;
             if (layout.stages() > 1) options.batch.micro = 3;
             return options;
           },

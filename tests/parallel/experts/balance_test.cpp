@@ -65,9 +65,9 @@ TEST_CASE("biases make the loads of experts more equal") {
 TEST_CASE("evaluations and recomputation do not move the biases") {
   HostMemory host;
   const test::Seen expected = test::Run(balanced({}), Mesh(), host).steps(3).seen;
-  for (const Remake remake : {Remake::selective, Remake::full}) {
+  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
     TrainingOptions options = balanced({});
-    options.remake = remake, options.batch.micro = 3;
+    options.recompute = recompute, options.batch.micro = 3;
     test::Run run(options, Mesh(), host);
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> before = biases_of(run.training);

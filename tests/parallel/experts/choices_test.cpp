@@ -47,11 +47,11 @@ TEST_CASE("every choice of a step is counted once, and drops are counted beside 
 TEST_CASE("recomputation, micro-batches and evaluations do not change the counts of choices") {
   for (const double capacity : {0.0, 0.7}) {
     const Steps expected = counts_alone(options_on({}, capacity));
-    for (const Remake remake : {Remake::none, Remake::selective, Remake::full})
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
       for (const std::int64_t micro_batch : {1, 4, 12}) {
         TrainingOptions options = options_on({}, capacity);
-        options.remake = remake, options.batch.micro = micro_batch;
-        INFO(static_cast<int>(remake) << ", micro-batches of " << micro_batch);
+        options.recompute = recompute, options.batch.micro = micro_batch;
+        INFO(static_cast<int>(recompute) << ", micro-batches of " << micro_batch);
         CHECK(counts_alone(options) == expected);
       }
     HostMemory host;
@@ -66,13 +66,13 @@ TEST_CASE("recomputation, micro-batches and evaluations do not change the counts
 TEST_CASE("all ranks of every layout know the same counts of choices", "[threads]") {
   for (const double capacity : {0.0, 0.7}) {
     const Steps expected = counts_alone(options_on({}, capacity));
-    for (const Remake remake : {Remake::none, Remake::full})
+    for (const Recompute recompute : {Recompute::none, Recompute::full})
       for (const char* word : {"dp4", "dp1.tp3", "dp1.tp2.sp", "dp1.pp2", "dp2.tp2.pp2.z1", "dp2.ep2", "dp2.tp2.ep2.z3.sp",
                                "dp2.pp2.ep2.zb-h1"}) {
         const Layout layout = parse_layout(word, 0);
         TrainingOptions options = options_on(layout, capacity);
-        options.remake = remake;
-        INFO(word << ", capacity " << capacity << ", recompute " << static_cast<int>(remake));
+        options.recompute = recompute;
+        INFO(word << ", capacity " << capacity << ", recompute " << static_cast<int>(recompute));
         CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
                 const Steps counts = test::Run(options, std::move(mesh), memory).steps(2).seen.choices;
                 return counts == expected ? "" : fmt::format("counted {}, expected {}", counts, expected);

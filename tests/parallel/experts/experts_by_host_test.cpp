@@ -113,15 +113,15 @@ TrainingOptions options_for(const Layout& layout) {
 }
 
 TEST_CASE("training that dispatches by host has the bits of one rank", "[threads]") {
-  for (const Remake remake : {Remake::none, Remake::full}) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
     TrainingOptions alone = options_for({});
-    alone.remake = remake;
+    alone.recompute = recompute;
     const test::Seen expected = test::train_alone(alone);
     for (const auto& [word, hosts] : places) {
       INFO(word << " on hosts " << fmt::format("{}", fmt::join(hosts, ",")));
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = options_for(layout);
-      options.remake = remake;
+      options.recompute = recompute;
       CHECK(on_hosts(layout, hosts, [&](Mesh mesh, Memory& memory) {
               return difference(expected, test::train(options, std::move(mesh), memory));
             }) == "");

@@ -191,8 +191,8 @@ struct Variation {
 };
 
 const Variation variations[] = {
-    {"full recomputation", [](TrainingOptions& o) { o.remake = Remake::full; }},
-    {"selective recomputation", [](TrainingOptions& o) { o.remake = Remake::selective; }},
+    {"full recomputation", [](TrainingOptions& o) { o.recompute = Recompute::full; }},
+    {"selective recomputation", [](TrainingOptions& o) { o.recompute = Recompute::selective; }},
     {"several micro-batches", [](TrainingOptions& o) { o.batch.micro = 1; }},
     {"a capacity", [](TrainingOptions& o) { o.shape.experts.capacity = 0.8; }},
     {"balanced routing", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::balanced; }},

@@ -79,8 +79,8 @@ class CutNorm final : public WrappingLayer {
   std::vector<Both> both_;
 };
 
-Model with_cut_norm(const ModelShape& shape, Remake remake, const Mesh& mesh) {
-  Model model = build_gpt(shape, remake, share_of_width(mesh));
+Model with_cut_norm(const ModelShape& shape, Recompute recompute, const Mesh& mesh) {
+  Model model = build_gpt(shape, recompute, share_of_width(mesh));
   LayerPointer& norm = model.layers.layers().at(static_cast<std::size_t>(shape.layers) + 1);
   norm = std::make_unique<CutNorm>(std::move(norm), mesh.along({"toy"}));
   return model;

@@ -21,7 +21,7 @@ StepRequest placed_step(const Placed& placed, std::int64_t batch = 64) {
                .optimizer = placed.optimizer,
                .activations = placed.activations};
   o.offload.to_host = true;
-  if (placed.activations) o.remake = Remake::full;
+  if (placed.activations) o.recompute = Recompute::full;
   return request;
 }
 

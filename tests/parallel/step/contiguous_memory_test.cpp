@@ -8,24 +8,24 @@ namespace {
 
 struct Row {
   const char* layout;
-  Remake remake = Remake::none;
+  Recompute recompute = Recompute::none;
   bool experts = false;
 };
 constexpr Row rows[] = {{"dp1"},
-                        {"dp1", Remake::full},
-                        {"dp2", Remake::selective},
+                        {"dp1", Recompute::full},
+                        {"dp2", Recompute::selective},
                         {"dp2.z2"},
-                        {"dp2.z3", Remake::full},
+                        {"dp2.z3", Recompute::full},
                         {"dp1.tp2.sp"},
-                        {"dp1.cp2", Remake::selective},
+                        {"dp1.cp2", Recompute::selective},
                         {"dp1.pp2"},
-                        {"dp1.pp2.zb-h1", Remake::full},
-                        {"dp2.ep2", Remake::none, true}};
+                        {"dp1.pp2.zb-h1", Recompute::full},
+                        {"dp2.ep2", Recompute::none, true}};
 
 TrainingOptions options_of(const Row& row, const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);
   options.batch.micro = layout.stages() > 1 ? 2 : options.batch.global / layout.replicas() / 2;
-  options.remake = row.remake;
+  options.recompute = row.recompute;
   if (row.experts) options.shape = test::small_moe();
   return options;
 }

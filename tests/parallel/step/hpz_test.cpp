@@ -25,10 +25,10 @@ TEST_CASE("secondary shards give the bits of ZeRO-3 in fast numerics", "[threads
 }
 
 TEST_CASE("exact numerics give the bits of one rank on layouts with secondary shards", "[threads]") {
-  for (const Remake remake : {Remake::none, Remake::full}) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
     const auto options_of = [&](const Layout& layout) {
       TrainingOptions options = test::hybrid_options("exact", layout);
-      options.remake = remake;
+      options.recompute = recompute;
       return options;
     };
     const test::Seen expected = test::train_alone(options_of({}));

@@ -14,7 +14,7 @@ constexpr auto activations = static_cast<std::size_t>(Category::activations);
 
 TrainingOptions recomputing(const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.remake = Remake::full;
+  options.recompute = Recompute::full;
   options.batch.micro = std::max<std::int64_t>(1, options.batch.global / layout.replicas() / (layout.stages() > 1 ? 6 : 2));
   return options;
 }
@@ -166,9 +166,9 @@ TEST_CASE("with activations in a file, the peak of memory does not grow with the
 }
 
 TEST_CASE("without full recomputation, activations cannot be offloaded") {
-  for (const Remake remake : {Remake::none, Remake::selective}) {
+  for (const Recompute recompute : {Recompute::none, Recompute::selective}) {
     TrainingOptions options = test::options_for("fast", {});
-    options.remake = remake, options.offload.activations = true;
+    options.recompute = recompute, options.offload.activations = true;
     CHECK_THAT(test::refused([&] { plan_rank({.options = options, .layout = Layout{}}, 0); }),
                says("only the inputs of blocks") && says("--recompute full"));
   }

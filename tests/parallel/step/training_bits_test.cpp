@@ -58,7 +58,7 @@ TEST_CASE("exact numerics give the same bits with any micro-batch size, on one t
       TrainingOptions options = small("exact");
       options.batch.micro = micro;
       options.kernels.threads = threads;
-      options.remake = micro == 2 ? Remake::full : micro == 4 ? Remake::selective : Remake::none;
+      options.recompute = micro == 2 ? Recompute::full : micro == 4 ? Recompute::selective : Recompute::none;
       SmallRun run(options);
       same_losses(run.steps(4), expected);
       INFO("micro-batch " << micro << ", " << threads << " threads");

@@ -22,11 +22,11 @@ void spoil(SmallRun& run, const std::string& parameter) {
 
 TEST_CASE("the error for a NaN names its origin") {
   for (const auto& [numerics, compute] : {std::tuple{"fast", DType::f32}, {"fast", DType::bf16}, {"exact", DType::f32}})
-    for (const Remake remake : {Remake::none, Remake::full})
+    for (const Recompute recompute : {Recompute::none, Recompute::full})
       for (const std::string layer : {"block.1.mlp.up", "block.1.mlp.down", "block.1.attention.qkv", "block.1.mlp.router",
                                       "block.1.mlp.expert.1.down"}) {
         TrainingOptions options = small(numerics, compute);
-        options.remake = remake;
+        options.recompute = recompute;
         if (layer.find("mlp.router") != std::string::npos || layer.find("expert") != std::string::npos)
           options.shape.experts = {.count = 2, .chosen = 2, .ffn = 16};
         SmallRun run(options);

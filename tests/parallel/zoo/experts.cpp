@@ -38,7 +38,7 @@ void with_experts(TrainingOptions& o) {
 
 void with_experts_recomputed(TrainingOptions& o) {
   with_experts(o);
-  o.remake = Remake::full;
+  o.recompute = Recompute::full;
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ std::vector<Mistake> mistakes_in_experts() {
        .layouts = {"dp1", "dp1.tp2", "dp2.ep2.z2"},
        .proof = "step 1: experts were chosen differently",
        .setting = with_experts_recomputed,
-       .change = [](TrainingOptions& o, const Mesh& mesh) { o.remake = Remake::none, wrap_blocks<Recomputation>(o, mesh); }},
+       .change = [](TrainingOptions& o,
+                    const Mesh& mesh) { o.recompute = Recompute::none, wrap_blocks<Recomputation>(o, mesh); }},
       {.about = "evaluations move the biases of experts",
        .layouts = {"dp1", "dp2.tp2", "dp2.ep2"},
        .proof = "step 2: expert_bias differs",

@@ -109,8 +109,9 @@ std::vector<Mistake> mistakes_in_samples() {
       {.about = "recomputation draws other masks",
        .layouts = {"dp1", "dp1.tp2", "dp2.z3"},
        .proof = "step 1: norm",
-       .setting = [](TrainingOptions& o) { o.remake = Remake::full; },
-       .change = [](TrainingOptions& o, const Mesh& mesh) { o.remake = Remake::none, wrap_blocks<RedrawsMasks>(o, mesh); }},
+       .setting = [](TrainingOptions& o) { o.recompute = Recompute::full; },
+       .change = [](TrainingOptions& o,
+                    const Mesh& mesh) { o.recompute = Recompute::none, wrap_blocks<RedrawsMasks>(o, mesh); }},
   };
 }
 
