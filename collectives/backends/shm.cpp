@@ -31,7 +31,7 @@ std::string try_arena() {
 class SharedTransport final : public MappedTransport {
  public:
   explicit SharedTransport(const mpi::Runtime& runtime)
-      : MappedTransport(std::make_shared<Boards>(open_shared_reach(runtime))), runtime_(runtime) {}
+      : MappedTransport(std::make_shared<FlagPages>(open_shared_reach(runtime))), runtime_(runtime) {}
   const char* name() const override { return "shm"; }
   int rank() const override { return runtime_.rank(); }
   int size() const override { return runtime_.size(); }

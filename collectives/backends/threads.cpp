@@ -37,7 +37,7 @@ class ThreadWorld::ThreadReach final : public Reach {
 class ThreadWorld::ThreadTransport final : public MappedTransport {
  public:
   ThreadTransport(ThreadWorld& world, int rank)
-      : MappedTransport(world.boards_[static_cast<std::size_t>(rank)]), world_(world), rank_(rank) {}
+      : MappedTransport(world.pages_[static_cast<std::size_t>(rank)]), world_(world), rank_(rank) {}
 
   const char* name() const override { return "threads"; }
   int rank() const override { return rank_; }
@@ -56,7 +56,7 @@ class ThreadWorld::ThreadTransport final : public MappedTransport {
 };
 
 ThreadWorld::ThreadWorld(int size) : numbers_(static_cast<std::size_t>(size)) {
-  for (int r = 0; r < size; ++r) boards_.push_back(std::make_shared<Boards>(std::make_unique<ThreadReach>()));
+  for (int r = 0; r < size; ++r) pages_.push_back(std::make_shared<FlagPages>(std::make_unique<ThreadReach>()));
 }
 
 ThreadWorld::~ThreadWorld() = default;

@@ -12,7 +12,7 @@
 namespace chorale {
 
 namespace mapped {
-class Boards;
+class FlagPages;
 }
 
 // Must outlive its transports.
@@ -30,7 +30,7 @@ class ThreadWorld {
 
   std::vector<std::int64_t> numbers_;
   std::atomic<int> arrivals_{0};
-  std::vector<std::shared_ptr<mapped::Boards>> boards_;
+  std::vector<std::shared_ptr<mapped::FlagPages>> pages_;
 };
 
 }  // namespace chorale

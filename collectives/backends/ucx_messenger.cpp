@@ -15,8 +15,8 @@ constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << hash_bits) - 1;
 
 }  // namespace
 
-Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
-    : worker_(board.worker()), book_(book), words_(plan.words) {
+Messenger::Messenger(Connections& connections, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
+    : worker_(connections.worker()), book_(book), words_(plan.words) {
   const auto& group = book.group();
   require(group.id >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group.id, id_bits);
   const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << source_at; };
@@ -25,7 +25,7 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   const int self = book.world_rank(group.rank);
   for (const FlatMessage& message : messages) {
     const int peer = book.world_rank(message.peer);
-    lines_.push_back({peer, message.incoming ? nullptr : board.end_to(peer), static_cast<std::size_t>(message.bytes),
+    lines_.push_back({peer, message.incoming ? nullptr : connections.endpoint(peer), static_cast<std::size_t>(message.bytes),
                       call | source_in(message.incoming ? peer : self)});
   }
   active_.resize(lines_.size());

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "collectives/backends/message/operation.hpp"
-#include "collectives/backends/ucx_switchboard.hpp"
+#include "collectives/backends/ucx_connections.hpp"
 
 namespace chorale::ucx {
 
 class Messenger final : public chorale::Messenger {
  public:
-  Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
+  Messenger(Connections& connections, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
   ~Messenger() override;
   void start(const Run& run) override;
   bool post(int message, void* place) override;

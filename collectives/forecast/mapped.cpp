@@ -1,4 +1,4 @@
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "collectives/backends/mapped/program.hpp"
 #include "collectives/forecast/call_graph.hpp"
 #include "collectives/forecast/forecast.hpp"

@@ -23,7 +23,7 @@ struct Prices {
   Curve cross{};         // seconds per byte that a core loads or stores, if another core's caches hold it
   double cross_sum = 0;  // seconds per byte, beside `cross`, if a core adds what another core's caches hold
   double sum = 0;        // seconds per byte that is added to another
-  double copy = 0;       // seconds per byte of a message, or that goes through a board of mapped memory, at each end
+  double copy = 0;       // seconds per byte of a message, or that goes through a flag page of mapped memory, at each end
   double eager = 0;      // seconds per byte that a sender copies, up to `eager_bytes`
   double eager_bytes = 0;
   double link = 0;   // seconds per byte on a host's link, in each direction

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/catch.hpp"
@@ -59,19 +59,19 @@ TEST_CASE("large pieces start on a huge page, and their memory goes back to the 
   arena.give_back(small, 100);
 }
 
-TEST_CASE("a peer can still read a board that its owner has given back") {
+TEST_CASE("a peer can still read a flag page that its owner has given back") {
   using namespace mapped;
   int members = 2;
-  while (board_bytes(members + 1) <= Arena::kept_bytes) ++members;
+  while (flag_page_bytes(members + 1) <= Arena::kept_bytes) ++members;
   CHECK(members > 10'000);
   Arena arena(8 * megabyte);
   const Mapping peers = Arena::of_process(getpid(), arena.file(), 8 * megabyte);
   for (const int size : {2, members}) {
-    const auto bytes = board_bytes(size);
-    void* const board = arena.take(bytes);
-    std::memset(board, 7, static_cast<std::size_t>(bytes));
-    arena.give_back(board, bytes);
-    const std::byte* const seen = peers.start() + arena.offset_of(board);
+    const auto bytes = flag_page_bytes(size);
+    void* const page = arena.take(bytes);
+    std::memset(page, 7, static_cast<std::size_t>(bytes));
+    arena.give_back(page, bytes);
+    const std::byte* const seen = peers.start() + arena.offset_of(page);
     CHECK(std::count(seen, seen + bytes, std::byte{7}) == bytes);
   }
 }

@@ -1,16 +1,16 @@
-// A group of ranks on mapped memory. Each rank shows its progress to the others on a board (board.hpp).
+// A group of ranks on mapped memory. Each rank shows its progress to the others on a flag page (flag_page.hpp).
 #pragma once
 #include <memory>
 
-#include "collectives/backends/mapped/boards.hpp"
+#include "collectives/backends/mapped/flag_pages.hpp"
 #include "collectives/transport/transport.hpp"
 
 namespace chorale::mapped {
 
 class MappedGroup final : public Group {
  public:
-  // `board` is this rank's board; `membership.offers` holds the locations of all members' boards.
-  MappedGroup(std::shared_ptr<Boards> boards, Membership membership, Buffer board);
+  // `page` is this rank's flag page; `membership.offers` holds the locations of all members' flag pages.
+  MappedGroup(std::shared_ptr<FlagPages> pages, Membership membership, Buffer page);
   ~MappedGroup() override;
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override;
@@ -23,8 +23,8 @@ class MappedGroup final : public Group {
   int world_rank(int rank) const { return membership_.members[static_cast<std::size_t>(rank)]; }
   Reach& reach() const { return site_->reach(); }
 
-  Board& own() const { return *static_cast<Board*>(board_.data()); }
-  Board* board_of(int rank);               // null if the other rank of a pair has not created its board yet
+  FlagPage& own() const { return *static_cast<FlagPage*>(page_.data()); }
+  FlagPage* page_of(int rank);             // null if the other rank of a pair has not created its flag page yet
   bool may_enter(std::uint64_t sequence);  // whether all members are done with the old call in the slot of this call
   // Starts the next use of the slot of this call, and returns its tag.
   std::uint64_t turn(std::uint64_t sequence) { return turns_[sequence % slots] += one_turn; }
@@ -40,12 +40,12 @@ class MappedGroup final : public Group {
   MappedGroup(MappedGroup& parent, int from, int to);
   void compare_newest(int other);
 
-  std::shared_ptr<Boards> site_;
+  std::shared_ptr<FlagPages> site_;
   Membership membership_;
-  Buffer board_;
-  std::vector<Board*> boards_;
-  // Only in a pair: where the other rank will write the location of its board, and its farewell to the parent group. After
-  // that farewell it creates no board.
+  Buffer page_;
+  std::vector<FlagPage*> pages_;
+  // Only in a pair: where the other rank will write the location of its flag page, and its farewell to the parent group.
+  // After that farewell it creates no flag page.
   const std::uint64_t* announced_ = nullptr;
   const std::uint64_t* left_parent_ = nullptr;
   std::uint64_t said_[slots] = {};   // by slot: signature of the call whose words are in the slot

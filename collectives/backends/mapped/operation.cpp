@@ -79,7 +79,7 @@ bool MappedOperation::go_on() {
 bool MappedOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
-  show(slot_->history, run_.history);
+  store_release(slot_->history, run_.history);
   tag_ = first_tag_ = group_.turn(run_.sequence);
   in_slices_ = false;
   places_.start(run_);
@@ -97,7 +97,7 @@ bool MappedOperation::enter() {
   return true;
 }
 
-// If one rank must run the call in slices, all ranks must. So each rank first looks at the boards of all others.
+// If one rank must run the call in slices, all ranks must. So each rank first looks at the flag pages of all others.
 bool MappedOperation::agree() {
   if (unshown_) flush();
   for (int r = 0; r < group_.size(); ++r)
@@ -132,12 +132,12 @@ void MappedOperation::begin(const Part& part, std::int64_t first) {
 bool MappedOperation::meet(int rank) {
   Peer& other = peer(rank);
   if (other.met == parts_) return true;
-  Board* board = group_.board_of(rank);
-  if (!board) return false;
-  const Slot& slot = board->slot[run_.sequence % slots];
-  if (!has_reached(look(slot.word), tag_)) return false;
+  FlagPage* page = group_.page_of(rank);
+  if (!page) return false;
+  const Slot& slot = page->slot[run_.sequence % slots];
+  if (!has_reached(load_acquire(slot.word), tag_)) return false;
   if (other.known == run_.sequence) return other.met = parts_, true;
-  if (const std::uint64_t history = look(slot.history); history != run_.history) [[unlikely]] {
+  if (const std::uint64_t history = load_acquire(slot.history); history != run_.history) [[unlikely]] {
     if (history == abandoned) return false;  // examine() will throw the reason
     if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
   }
@@ -157,9 +157,10 @@ bool MappedOperation::has_happened(const Event& event) {
   if (!meet(event.rank)) return false;
   if (event.only_if_read && written_to(event.rank)) return true;
   const Slot& slot = *peer(event.rank).slot;
-  const std::uint64_t word = look(word_of(slot, event.step / bits_of_word));
+  const std::uint64_t word = load_acquire(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
-  return has_reached(look(slot.word), tag_ + one_turn);  // a peer that is at the next slice has done all steps of this one
+  return has_reached(load_acquire(slot.word),
+                     tag_ + one_turn);  // a peer that is at the next slice has done all steps of this one
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -265,11 +266,11 @@ void MappedOperation::publish(std::size_t a) {
   if (word == 0)
     unshown_ = true;
   else
-    show(word_of(*slot_, word), shown);
+    store_release(word_of(*slot_, word), shown);
 }
 
 void MappedOperation::flush() {
-  show(slot_->word, words_[0]);
+  store_release(slot_->word, words_[0]);
   unshown_ = false;
 }
 
@@ -309,11 +310,11 @@ int MappedOperation::awaited_by(const Action& action) {
 }
 
 void MappedOperation::abandon() noexcept {
-  if (entered_) show(slot_->history, abandoned);
+  if (entered_) store_release(slot_->history, abandoned);
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // staged: peers read only the board
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // staged: peers read only the flag page
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;

@@ -1,12 +1,12 @@
-// One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on boards
-// (board.hpp).
+// One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on flag pages
+// (flag_page.hpp).
 //
 // Only an operation's first run may allocate. With ordinary buffers, which peers cannot map, it allocates stand-ins in
 // symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel reads. For sums of
 // vectors that exceed the caches, it allocates space for one piece.
 //
 // Cost on two cores: besides copying, a step whose data are ready takes some tens of ns. A step also waits until the cache
-// line of the peer's board has moved from core to core.
+// line of the peer's flag page has moved from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -30,7 +30,7 @@ class MappedOperation final : public Operation {
  private:
   struct Peer {
     std::uint64_t known = 0, met = 0;  // the newest call, and the newest part, that the peer is known to have begun
-    const Slot* slot = nullptr;        // the slot of the current call on the peer's board
+    const Slot* slot = nullptr;        // the slot of the current call on the peer's flag page
     Whereabouts where = {};
     std::byte* mapped[3] = {};  // by Place: where the peer's buffer is mapped in this process; null if it is not
   };
@@ -74,7 +74,7 @@ class MappedOperation final : public Operation {
   Places places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // the words of this part, as they are on this rank's board
+  std::vector<std::uint64_t> words_;  // the words of this part, as they are on this rank's flag page
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;

@@ -150,8 +150,8 @@ class Compiler {
     }
   }
 
-  // Called once it is known which data are staged and which are written by senders. Sets which steps the board shows, and
-  // the receiving steps that this rank waits for.
+  // Called once it is known which data are staged and which are written by senders. Sets which steps the flag page shows,
+  // and the receiving steps that this rank waits for.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

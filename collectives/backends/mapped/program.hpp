@@ -2,14 +2,14 @@
 // the sender's step has happened. So a rank must know the steps of all ranks. It computes them itself, because all schedules
 // are functions of the same problem.
 //
-//   send                     shows that its data are ready; small data are copied to this rank's board (board.hpp)
+//   send                     shows that its data are ready; small data are copied to this rank's flag page (flag_page.hpp)
 //   recv                     waits for the sender's step, then copies the data
 //   recv_reduce              waits for all senders, then reduces directly from their memory
 //   recv_reduce, then send   writes the sum also to the next receivers, in the same pass; their recv only waits
 //   put                      writes to the receiver's memory; the recv only waits. For senders that would otherwise be idle
 //
 // A step that waits for a send of its own rank waits until the receivers have read the data. If the data were staged (copied
-// to the board), the step need not wait.
+// to the flag page), the step need not wait.
 #pragma once
 #include <vector>
 
@@ -29,7 +29,7 @@ struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // offset in the stage of that rank's board, in elements; −1: not staged
+  std::int64_t staged = -1;  // offset in the stage of that rank's flag page, in elements; −1: not staged
 };
 
 struct Action {
@@ -40,7 +40,7 @@ struct Action {
   std::vector<Spot> also_into;  // targets on other ranks, to which this rank writes directly
   // For a recv: the sender writes the data, if it has mapped this rank's output. Then this action waits only for the sender.
   bool written = false;
-  bool shown = false;          // the board shows that this step has happened, because other ranks look for it
+  bool shown = false;          // the flag page shows that this step has happened, because other ranks look for it
   std::vector<Event> events;   // steps of senders to wait for
   std::vector<int> after;      // steps of this rank to wait for
   std::vector<Event> readers;  // for each send in `after`, the receiving steps to wait for
@@ -49,7 +49,7 @@ struct Action {
 struct Program {
   std::vector<Action> actions;
   std::vector<Event> at_the_end;  // steps of other ranks that read this rank's memory: the call ends after them
-  bool staged = false;            // all sent data go through the stages of the boards
+  bool staged = false;            // all sent data go through the stages of the flag pages
   std::int64_t scratch_count = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::mapped {

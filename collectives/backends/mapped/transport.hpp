@@ -7,23 +7,23 @@ namespace chorale::mapped {
 
 class MappedTransport : public Transport {
  public:
-  explicit MappedTransport(std::shared_ptr<Boards> boards) : boards_(std::move(boards)) {}
+  explicit MappedTransport(std::shared_ptr<FlagPages> pages) : pages_(std::move(pages)) {}
 
-  Memory& memory() override { return boards_->reach().memory().memory(); }
+  Memory& memory() override { return pages_->reach().memory().memory(); }
   bool plans_for_all() const override { return true; }
-  Reach& reach() const { return boards_->reach(); }
+  Reach& reach() const { return pages_->reach(); }
 
   std::int64_t offer(int members) override {
-    board_ = boards_->put_up(members);
-    return static_cast<std::int64_t>(boards_->reach().locate(board_.data()));
+    page_ = pages_->create(members);
+    return static_cast<std::int64_t>(pages_->reach().locate(page_.data()));
   }
   std::unique_ptr<Group> join(const Membership& membership) override {
-    return std::make_unique<MappedGroup>(boards_, membership, std::move(board_));
+    return std::make_unique<MappedGroup>(pages_, membership, std::move(page_));
   }
 
  private:
-  std::shared_ptr<Boards> boards_;
-  Buffer board_;  // held between offer() and join()
+  std::shared_ptr<FlagPages> pages_;
+  Buffer page_;  // held between offer() and join()
 };
 
 }  // namespace chorale::mapped

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::near {
@@ -44,7 +44,8 @@ bool Messenger::post(int message, void* place) {
 
 bool Messenger::is_over(const Line& line) const {
   if (!line.taken) return line.incoming.over;
-  return line.bytes <= carried_bytes ? post_.has_sent(line.local, line.number) : mapped::look(*line.taken) == line.run;
+  return line.bytes <= carried_bytes ? post_.has_sent(line.local, line.number)
+                                     : mapped::load_acquire(*line.taken) == line.run;
 }
 
 void Messenger::send(Line& line, const void* data) {

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <new>
 
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/polling_barrier.hpp"
 
 namespace chorale::near {
 
-using mapped::look;
-using mapped::show;
+using mapped::load_acquire;
+using mapped::store_release;
 
 Post::Post(const mpi::Runtime& runtime, const Topology& topology)
     : host_(runtime, topology.host_of[static_cast<std::size_t>(runtime.rank())]), reach_(mapped::open_shared_reach(host_)) {
@@ -31,7 +31,7 @@ Post::Post(const mpi::Runtime& runtime, const Topology& topology)
   }
 }
 
-bool Post::has_room(const Peer& peer) const { return peer.sent - look(peer.theirs->seen) < ring_notices; }
+bool Post::has_room(const Peer& peer) const { return peer.sent - load_acquire(peer.theirs->seen) < ring_notices; }
 
 // Copies only the bytes that the message has.
 void Post::write(Peer& peer, const Notice& notice) {
@@ -40,7 +40,7 @@ void Post::write(Peer& peer, const Notice& notice) {
   const auto carried = static_cast<std::size_t>(notice.bytes <= carried_bytes ? notice.bytes : 0);
   std::memcpy(reinterpret_cast<std::byte*>(&place) + head, reinterpret_cast<const std::byte*>(&notice) + head,
               offsetof(Notice, carried) - head + carried);
-  show(place.number, ++peer.sent);
+  store_release(place.number, ++peer.sent);
 }
 
 // Allocates only if the ring is full.
@@ -76,7 +76,7 @@ void Post::progress() {
     const std::uint64_t before = peer.taken;
     for (;;) {
       const Notice& notice = peer.theirs->ring[peer.taken % ring_notices];
-      if (look(notice.number) != peer.taken + 1) break;
+      if (load_acquire(notice.number) != peer.taken + 1) break;
       const auto found = std::ranges::find_if(receives_, [&](const Incoming* incoming) {
         return incoming->from == static_cast<int>(from) && incoming->group == notice.group &&
                incoming->sequence == notice.sequence;
@@ -90,7 +90,7 @@ void Post::progress() {
       receives_.erase(found);
       take(static_cast<int>(from), notice, incoming);
     }
-    if (peer.taken != before) show(peer.mine->seen, peer.taken);
+    if (peer.taken != before) store_release(peer.mine->seen, peer.taken);
   }
 }
 
@@ -105,7 +105,7 @@ void Post::take(int from, const Notice& notice, Incoming& incoming) {
     else
       reach_->read(from, notice.data, incoming.place, notice.bytes);
   }
-  if (!is_carried) show(*static_cast<std::uint64_t*>(reach_->map(from, notice.taken)), notice.run);
+  if (!is_carried) store_release(*static_cast<std::uint64_t*>(reach_->map(from, notice.taken)), notice.run);
   incoming.over = true;
 }
 

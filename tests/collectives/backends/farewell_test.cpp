@@ -1,7 +1,7 @@
-// A board is the shared memory in which a rank tells the other ranks of a group about its calls. Here the two ranks of a
-// pair leave at the same moment. Neither may touch the other's board after the other may have freed it. The test stops one
-// rank just after this rank has mapped the other's board. That rank continues when the other rank has left and freed its
-// boards. Freed boards are filled with a pattern and kept; at the end, the pattern must be intact.
+// A flag page is the shared memory in which a rank tells the other ranks of a group about its calls. Here the two ranks of a
+// pair leave at the same moment. Neither may touch the other's flag page after the other may have freed it. The test stops
+// one rank just after this rank has mapped the other's flag page. That rank continues when the other rank has left and freed
+// its flag pages. Freed flag pages are filled with a pattern and kept; at the end, the pattern must be intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -55,7 +55,7 @@ class PlainReach final : public Reach {
   Allocator& memory() override { return allocator_; }
 
   Graveyard graveyard;
-  std::function<void()> found;  // called whenever another rank's board is mapped
+  std::function<void()> found;  // called whenever another rank's flag page is mapped
 
  private:
   Ledger ledger_;
@@ -65,31 +65,32 @@ class PlainReach final : public Reach {
 // One of the two ranks, with its memory, its group and its pair.
 struct Side {
   PlainReach* reach = new PlainReach;
-  std::shared_ptr<Boards> boards = std::make_shared<Boards>(std::unique_ptr<Reach>(reach));
+  std::shared_ptr<FlagPages> pages = std::make_shared<FlagPages>(std::unique_ptr<Reach>(reach));
   std::unique_ptr<MappedGroup> group;
   std::unique_ptr<Group> pair;
 
   void leave() {
     pair.reset();
-    boards->put_up(2);  // frees the boards that all members have left; the board that it returns is freed at once
+    pages->create(2);  // frees the flag pages that all members have left; the flag page that it returns is freed at once
   }
 };
 
 struct Two {
   Side a, b;
   Two() {
-    Buffer first = a.boards->put_up(2), second = b.boards->put_up(2);
+    Buffer first = a.pages->create(2), second = b.pages->create(2);
     const std::vector<std::int64_t> offers{static_cast<std::int64_t>(a.reach->locate(first.data())),
                                            static_cast<std::int64_t>(b.reach->locate(second.data()))};
-    a.group = std::make_unique<MappedGroup>(a.boards, Membership{{0, 1}, 0, 1, offers}, std::move(first));
-    b.group = std::make_unique<MappedGroup>(b.boards, Membership{{0, 1}, 1, 1, offers}, std::move(second));
+    a.group = std::make_unique<MappedGroup>(a.pages, Membership{{0, 1}, 0, 1, offers}, std::move(first));
+    b.group = std::make_unique<MappedGroup>(b.pages, Membership{{0, 1}, 1, 1, offers}, std::move(second));
   }
-  ~Two() { a.group.reset(), b.group.reset(); }  // ends both groups before the boards of either rank
+  ~Two() { a.group.reset(), b.group.reset(); }  // ends both groups before the flag pages of either rank
 };
 
 }  // namespace
 
-TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed and every board is freed", "[mapped]") {
+TEST_CASE("when two ranks of a pair leave at once, no freed flag page is accessed and every flag page is freed",
+          "[mapped]") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);
@@ -100,16 +101,16 @@ TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed an
   b.leave();
   for (const Side* side : {&a, &b}) {
     CHECK(side->reach->graveyard.left_alone());
-    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's board, and one for each leave()
+    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's flag page, and one for each leave()
   }
 }
 
-TEST_CASE("a board that would be too large to outlive its owner is refused", "[mapped]") {
-  Boards boards(std::make_unique<PlainReach>());
-  CHECK_THROWS_AS(boards.put_up(100'000), Error);
+TEST_CASE("a flag page that would be too large to outlive its owner is refused", "[mapped]") {
+  FlagPages pages(std::make_unique<PlainReach>());
+  CHECK_THROWS_AS(pages.create(100'000), Error);
 }
 
-TEST_CASE("when a rank leaves a pair that the other has not created yet, every board is freed", "[mapped]") {
+TEST_CASE("when a rank leaves a pair that the other has not created yet, every flag page is freed", "[mapped]") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);

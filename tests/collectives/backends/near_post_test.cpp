@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "collectives/backends/mapped/board.hpp"
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/polling_barrier.hpp"
 #include "tests/spmd.hpp"
 
@@ -32,7 +32,7 @@ Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, 
   post.send(to, notice);
   return sent;
 }
-bool is_taken(const Sent& sent) { return mapped::look(*static_cast<const std::uint64_t*>(sent.taken.data())) == 1; }
+bool is_taken(const Sent& sent) { return mapped::load_acquire(*static_cast<const std::uint64_t*>(sent.taken.data())) == 1; }
 
 // Receives a message and returns its bytes, or "length N" if N bytes arrived instead.
 std::string received(near::Post& post, int from, std::uint64_t sequence, std::int64_t bytes) {

@@ -44,7 +44,7 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
 }
 
 // The second stage begins only when the first one has opened its last micro-batch. The results are too large for the
-// stage of a board (backends/mapped/board.hpp), so sending one is over only once it is read.
+// stage of a flag page (backends/mapped/flag_page.hpp), so sending one is over only once it is read.
 TEST_CASE("if a stage is slow, as many results are on their way as planned", "[threads]") {
   const Layout layout = parse_layout("dp1.pp2.gpipe", 0);
   TrainingOptions options = options_for("fast", layout);

@@ -31,16 +31,16 @@ Context open_context(int hosts);  // hosts: on how many the ranks of the run are
 bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 
-class Switchboard {
+class Connections {
  public:
-  explicit Switchboard(const mpi::Runtime& runtime);  // collective; so is the destructor
-  ~Switchboard();
+  explicit Connections(const mpi::Runtime& runtime);  // collective; so is the destructor
+  ~Connections();
   ucp_context_h context() const { return context_.get(); }
   ucp_worker_h worker() const { return worker_.get(); }
-  ucp_ep_h end_to(int peer);
+  ucp_ep_h endpoint(int peer);
 
  private:
-  void hang_up() noexcept;
+  void close_all() noexcept;
   const mpi::Runtime& runtime_;
   int exceptions_;
   Context context_;

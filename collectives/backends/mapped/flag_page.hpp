@@ -1,6 +1,6 @@
-// A rank's board is memory in which it shows the other ranks of a group its progress in the current collectives. Only the
-// owner writes to its board, except that each member writes a farewell to all boards when it leaves. So no atomic
-// read-modify-write is needed. Eight collectives may be in flight; call number s uses slot s modulo 8:
+// A rank's flag page is memory in which it shows the other ranks of a group its progress in the current collectives. Only
+// the owner writes to its flag page, except that each member writes a farewell to all flag pages when it leaves. So no
+// atomic read-modify-write is needed. Eight collectives may be in flight; call number s uses slot s modulo 8:
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
 //           history     hash of all calls up to this one: shows a peer whether it has made the same calls
@@ -11,7 +11,7 @@
 // The tag counts the uses of a slot, so that bits of an earlier use are never mistaken for bits of this use. A use is a call
 // or one slice of a call (slices.hpp). A rank may already be at the next slice while a peer still waits for the end of this
 // slice. A rank uses a slot for a new call only after all members have finished the slot's previous call, as `finished` on
-// their boards shows.
+// their flag pages shows.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -32,7 +32,7 @@ struct alignas(128) Slot {
   char call[128];             // the call in words
 };
 
-struct alignas(128) Board {
+struct alignas(128) FlagPage {
   std::uint64_t finished = 0;               // the owner has finished all its calls up to this number
   alignas(128) std::uint64_t poisoned = 0;  // 1: the owner has given up; `why` says why
   char why[368];
@@ -40,29 +40,29 @@ struct alignas(128) Board {
   Slot slot[slots];
 };
 
-// A board is followed by one Member for each member of the group. `to` and `from` are the locations of the owner's boards
-// for point-to-point messages to and from this member (0: not created yet). `gone` is this member's farewell. A member that
-// leaves writes its farewell to the boards of all others; a board is freed once all farewells are there. On its own board, a
-// member writes `leaving` before it writes to the other boards, and `left` afterwards. From then on it touches no other
-// board.
+// A flag page is followed by one Member for each member of the group. `to` and `from` are the locations of the owner's flag
+// pages for point-to-point messages to and from this member (0: not created yet). `gone` is this member's farewell. A member
+// that leaves writes its farewell to the flag pages of all others; a flag page is freed once all farewells are there. On its
+// own flag page, a member writes `leaving` before it writes to the other flag pages, and `left` afterwards. From then on it
+// touches no other flag page.
 constexpr std::uint64_t leaving = 1, left = 2;
 struct Member {
   std::uint64_t to = 0, from = 0;
   std::uint64_t gone = 0;
 };
-inline Member& member(Board& board, int rank) { return reinterpret_cast<Member*>(&board + 1)[rank]; }
-inline std::int64_t board_bytes(int members) {
-  return static_cast<std::int64_t>(sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Member));
+inline Member& member(FlagPage& page, int rank) { return reinterpret_cast<Member*>(&page + 1)[rank]; }
+inline std::int64_t flag_page_bytes(int members) {
+  return static_cast<std::int64_t>(sizeof(FlagPage) + static_cast<std::size_t>(members) * sizeof(Member));
 }
 
 // A rank that gives up writes this value instead of the call's history. A peer that reaches the call later must not touch
 // the buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
 constexpr std::uint64_t abandoned = 2;
 
-inline std::uint64_t look(const std::uint64_t& word) {
+inline std::uint64_t load_acquire(const std::uint64_t& word) {
   return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
-inline void show(std::uint64_t& word, std::uint64_t value) {
+inline void store_release(std::uint64_t& word, std::uint64_t value) {
   std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_release);
 }
 

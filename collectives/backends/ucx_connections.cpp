@@ -1,4 +1,4 @@
-#include "collectives/backends/ucx_switchboard.hpp"
+#include "collectives/backends/ucx_connections.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -92,7 +92,7 @@ Worker open_worker(ucp_context_h context) {
 }
 
 // Addresses differ in length, so the lengths are exchanged first.
-Switchboard::Switchboard(const mpi::Runtime& runtime)
+Connections::Connections(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
       context_(open_context(topology_of(runtime).hosts())),
@@ -117,17 +117,17 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
   ends_.resize(size, nullptr);
 }
 
-Switchboard::~Switchboard() {
-  // During stack unwinding this rank ends alone, and the other ranks would not enter the barrier in hang_up().
+Connections::~Connections() {
+  // During stack unwinding this rank ends alone, and the other ranks would not enter the barrier in close_all().
   if (std::uncaught_exceptions() == exceptions_) {
-    hang_up();
+    close_all();
   } else {
     context_.release();
     worker_.release();
   }
 }
 
-ucp_ep_h Switchboard::end_to(int peer) {
+ucp_ep_h Connections::endpoint(int peer) {
   ucp_ep_h& end = ends_[static_cast<std::size_t>(peer)];
   if (end) return end;
   ucp_ep_params_t how{};
@@ -139,7 +139,7 @@ ucp_ep_h Switchboard::end_to(int peer) {
 
 // Delivers all messages sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any
 // more.
-void Switchboard::hang_up() noexcept {
+void Connections::close_all() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
     const ucp_request_param_t how{};  // the default mode flushes
