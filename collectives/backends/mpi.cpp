@@ -19,16 +19,16 @@ struct MpiWorld {
       : rank(runtime.rank()),
         size(runtime.size()),
         comm(mpi::duplicate(runtime.world())),
-        line(runtime.world()),
+        control(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // After an error, unreceived messages must not reach a later communicator (see ~MpiMail), so this communicator is never
-  // freed.
+  // After an error, unreceived messages must not reach a later communicator (see ~MpiControlChannel), so this communicator
+  // is never freed.
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
   int rank, size;
   mpi::Comm comm;
-  ServiceLine line;
+  ControlEndpoint control;
   MpiTags tags;
   const bool takes_devices;  // whether the libraries of all ranks accept device pointers
   HostMemory memory;
@@ -41,28 +41,28 @@ class MpiGroup final : public Group {
  public:
   // A pair needs no communicator, because it runs no native collectives.
   MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
-      : world_(world), book_(world.line, membership) {
+      : world_(world), agreement_(world.control, membership) {
     if (!is_pair) make_communicators();
   }
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
-    book_.enter(plan);
+    agreement_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
-    if (!plan.algorithm) return std::make_unique<MpiNative>(*native_, book_, plan, workspace);
-    return over_messages<MpiMessenger>(book_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
+    if (!plan.algorithm) return std::make_unique<MpiNative>(*native_, agreement_, plan, workspace);
+    return over_messages<MpiMessenger>(agreement_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<MpiGroup>(world_, pair_of(book_.group(), from, to), true);
+    return std::make_unique<MpiGroup>(world_, pair_of(agreement_.group(), from, to), true);
   }
 
   void poison(const std::string& why) noexcept override {
     world_.gave_up = true;
     if (native_) native_->never_free();
-    book_.poison(why);
+    agreement_.poison(why);
   }
-  void close() noexcept override { book_.close(); }
-  void leave() override { book_.leave(); }
+  void close() noexcept override { agreement_.close(); }
+  void leave() override { agreement_.leave(); }
 
  private:
   struct GroupTraits {
@@ -77,12 +77,12 @@ class MpiGroup final : public Group {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
     const Handle<GroupTraits> own_all(all);
-    const auto& members = book_.group().members;
+    const auto& members = agreement_.group().members;
     mpi::check(PMPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &mine));
     const Handle<GroupTraits> own_mine(mine);
     const auto make = [&] {
       MPI_Comm made = MPI_COMM_NULL;
-      mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(book_.group().id), &made));
+      mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(agreement_.group().id), &made));
       mpi::check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN));
       return mpi::Comm(made);
     };
@@ -91,7 +91,7 @@ class MpiGroup final : public Group {
   }
 
   MpiWorld& world_;
-  CallBook book_;
+  CallAgreement agreement_;
   std::optional<MpiNativeCalls> native_;  // not for a pair
 };
 
@@ -112,8 +112,8 @@ class MpiTransport final : public Transport {
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
 
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
-  bool all_left() override { return world_.line.all_left(); }
+  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
+  bool all_left() override { return world_.control.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<MpiGroup>(world_, membership);

@@ -55,11 +55,12 @@ int MpiTags::of(std::uint32_t group, std::uint64_t mark) const {
   return static_cast<int>(group) << (sequence_bits + hash_bits_) | static_cast<int>(hash);
 }
 
-MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
+MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallAgreement& agreement, const Plan& plan,
                            const std::vector<FlatMessage>& messages)
-    : comm_(comm), tags_(tags), book_(book), words_(plan.words) {
+    : comm_(comm), tags_(tags), agreement_(agreement), words_(plan.words) {
   for (const FlatMessage& message : messages) {
-    Line line{book.world_rank(message.peer), message.incoming, static_cast<int>(message.bytes), MPI_BYTE, message.bytes};
+    Line line{agreement.world_rank(message.peer), message.incoming, static_cast<int>(message.bytes), MPI_BYTE,
+              message.bytes};
     if (message.bytes > std::numeric_limits<int>::max()) {
       line.count = 1;
       line.type = long_types_.emplace_back(long_type(message.bytes)).get();
@@ -94,7 +95,7 @@ bool MpiMessenger::any_left(bool incoming) noexcept {
     int over = 0;
     if (line(i).incoming != incoming || requests_[i] == MPI_REQUEST_NULL) continue;
     PMPI_Test(&requests_[i], &over, MPI_STATUS_IGNORE);
-    if (!over && (incoming || !book_.has_closed(line(i).peer))) return true;
+    if (!over && (incoming || !agreement_.has_closed(line(i).peer))) return true;
   }
   return false;
 }
@@ -134,14 +135,14 @@ std::span<const int> MpiMessenger::progress() {
 void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   int kind = MPI_SUCCESS, cancelled = 0;
   PMPI_Test_cancelled(&status, &cancelled);
-  if (cancelled) book_.other_call(line.peer, sequence_, "something else");
+  if (cancelled) agreement_.other_call(line.peer, sequence_, "something else");
   if (status.MPI_ERROR != MPI_SUCCESS) PMPI_Error_class(status.MPI_ERROR, &kind);
-  if (kind == MPI_ERR_TRUNCATE) book_.wrong_length(line.peer, words_, -1, line.bytes);
+  if (kind == MPI_ERR_TRUNCATE) agreement_.wrong_length(line.peer, words_, -1, line.bytes);
   mpi::check(status.MPI_ERROR);
   if (!line.incoming) return;
   MPI_Count came = 0;
   mpi::check(PMPI_Get_elements_x(&status, MPI_BYTE, &came));
-  if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
+  if (came != line.bytes) agreement_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
 // Looks at the oldest unmatched message from each peer of an unfinished receive. Suppose that this message has the group and

@@ -4,7 +4,7 @@
 //   pair : 1 | group id : 11 | sequence : 4 | hash : the rest, 7 bits at least (15 under Open MPI)
 //
 // The hash covers all calls of the group so far, and numbers that distinguish this group from earlier ones with the same id
-// (CallBook::mark). So a receive does not match a late message of an earlier group.
+// (CallAgreement::mark). So a receive does not match a late message of an earlier group.
 //
 // The sequence is the call's number modulo 16. Calls s and s + 16 have the same bits but are never confused. A group has at
 // most 8 calls in flight, so a rank posts the receives of call s + 16 only after those of call s are over. A peer that is
@@ -36,12 +36,12 @@ class MpiTags {
 
 class MpiMessenger final : public Messenger {
  public:
-  MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
+  MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallAgreement& agreement, const Plan& plan,
                const std::vector<FlatMessage>& messages);
   ~MpiMessenger() override;
   void start(const Run& run) override {
     sequence_ = run.sequence;
-    tag_ = tags_.at(tags_.of(book_.group().id, book_.mark(run.history)), run.sequence);
+    tag_ = tags_.at(tags_.of(agreement_.group().id, agreement_.mark(run.history)), run.sequence);
   }
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
@@ -64,7 +64,7 @@ class MpiMessenger final : public Messenger {
 
   MPI_Comm comm_;
   const MpiTags& tags_;
-  CallBook& book_;
+  CallAgreement& agreement_;
   std::string words_;
   int tag_ = 0;
   std::uint64_t sequence_ = 0;

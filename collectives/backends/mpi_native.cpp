@@ -79,9 +79,9 @@ MpiNative::Cut MpiNative::cut(const Blocks& blocks, int size) {
   return cut;
 }
 
-MpiNative::MpiNative(MpiNativeCalls& calls, CallBook& book, const Plan& plan, Allocator workspace)
+MpiNative::MpiNative(MpiNativeCalls& calls, CallAgreement& agreement, const Plan& plan, Allocator workspace)
     : calls_(calls),
-      watch_(book, plan.signature, everyone_but(plan.problem.rank, plan.problem.size)),
+      watch_(agreement, plan.signature, everyone_but(plan.problem.rank, plan.problem.size)),
       problem_(plan.problem),
       dtype_(plan.dtype),
       type_(type_of(plan.dtype)),

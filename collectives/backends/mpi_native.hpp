@@ -21,7 +21,7 @@ struct OpTraits {
 
 class MpiNative final : public Operation {
  public:
-  MpiNative(MpiNativeCalls& calls, CallBook& book, const Plan& plan, Allocator workspace);
+  MpiNative(MpiNativeCalls& calls, CallAgreement& agreement, const Plan& plan, Allocator workspace);
   void start(const Run& run) override;
   bool progress() override;
   void examine() override { watch_.examine(); }

@@ -3,7 +3,7 @@
 //
 //   start      MPI_Iallreduce of (h, ¬h), maximum       the same call on all ranks, whatever their native calls are
 //   later      equal: h = the maximum = the minimum     MPI begins the native call, in the order in which calls started
-//              unequal: MPI begins nothing              letters say who called what (call_agreement.hpp)
+//              unequal: MPI begins nothing              control messages say who called what (call_agreement.hpp)
 //
 // Cost: an all-reduce of 16 bytes before each call, and none if calls are not compared (Communicator::check_calls), as in
 // benchmarks.

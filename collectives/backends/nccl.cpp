@@ -5,10 +5,10 @@
 //
 // NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. NCCL does not compare
 // calls, so a call that differs between ranks may complete with wrong numbers. So rank r sends rank r + 1 of the group a
-// letter that names the call it makes. A letter is a control message over MPI (message/call_agreement.hpp). A call is over
-// only after this rank has compared it with the call of rank r − 1. That costs no time, because the letter arrives before
-// the device finishes. Letters also tell why a rank gave up, and distribute a new communicator's id from the group's first
-// rank.
+// control message that names the call it makes. Control messages go over MPI (message/call_agreement.hpp). A call is over
+// only after this rank has compared it with the call of rank r − 1. That costs no time, because the message arrives
+// before the device finishes. Control messages also tell why a rank gave up, and distribute a new communicator's id from the
+// group's first rank.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -28,9 +28,9 @@ namespace chorale {
 namespace {
 
 struct NcclWorld {
-  NcclWorld(const mpi::Runtime& r, std::unique_ptr<NcclDevice> d) : runtime(r), line(r.world()), device(std::move(d)) {}
+  NcclWorld(const mpi::Runtime& r, std::unique_ptr<NcclDevice> d) : runtime(r), control(r.world()), device(std::move(d)) {}
   const mpi::Runtime& runtime;
-  ServiceLine line;
+  ControlEndpoint control;
   std::unique_ptr<NcclDevice> device;
 };
 
@@ -41,28 +41,28 @@ class NcclGroup final : public Group {
   NcclGroup(NcclWorld& world, const Membership& membership);
   std::unique_ptr<Operation> prepare(const Plan& plan) override;
   std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<NcclGroup>(world_, pair_of(book_.group(), from, to));
+    return std::make_unique<NcclGroup>(world_, pair_of(agreement_.group(), from, to));
   }
   void poison(const std::string& why) noexcept override {
-    book_.poison(why);
+    agreement_.poison(why);
     if (link_) link_->abort();
   }
-  void close() noexcept override { book_.close(); }
-  void leave() override { book_.leave(); }
+  void close() noexcept override { agreement_.close(); }
+  void leave() override { agreement_.leave(); }
 
   void add(NcclOperation* operation) { waiting_.push_back(operation); }
   void enqueue_all();
   NcclLink& link() { return *link_; }
   void tell_call(const Run& run);
-  bool compared(const Run& run);  // false: the preceding rank's letter has not arrived; throws if the calls differ
+  bool compared(const Run& run);  // false: the preceding rank's control message has not arrived; throws if the calls differ
 
  private:
   bool connected();
-  int size() const { return static_cast<int>(book_.group().members.size()); }
-  int around(int steps) const { return modulo(book_.group().rank + steps, size()); }
+  int size() const { return static_cast<int>(agreement_.group().members.size()); }
+  int around(int steps) const { return modulo(agreement_.group().rank + steps, size()); }
 
   NcclWorld& world_;
-  CallBook book_;
+  CallAgreement agreement_;
   std::unique_ptr<NcclLink> link_;  // null before the communicator's id is known
   std::deque<NcclOperation*> waiting_;
 };
@@ -113,38 +113,38 @@ class NcclOperation final : public Operation {
   std::uint64_t moved_ = 0;
 };
 
-NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {
+NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(world), agreement_(world.control, membership) {
   if (membership.rank != 0) return;
   const NcclId id = world.device->new_id();
-  book_.tell({id.bytes, sizeof id.bytes});
+  agreement_.tell({id.bytes, sizeof id.bytes});
   link_ = world.device->connect(id, 0, static_cast<int>(membership.members.size()));
 }
 
 std::unique_ptr<Operation> NcclGroup::prepare(const Plan& plan) {
-  book_.enter(plan);
+  agreement_.enter(plan);
   std::vector<int> peers;
   for (int member = 0; member < plan.problem.size; ++member)
     if (member != plan.problem.rank) peers.push_back(member);
-  return std::make_unique<NcclOperation>(*this, plan, CallWatch(book_, plan.signature, std::move(peers)));
+  return std::make_unique<NcclOperation>(*this, plan, CallWatch(agreement_, plan.signature, std::move(peers)));
 }
 
 bool NcclGroup::connected() {
   if (!link_) {
     NcclId id;
-    if (!book_.heard({id.bytes, sizeof id.bytes})) return false;
-    link_ = world_.device->connect(id, book_.group().rank, size());
+    if (!agreement_.heard({id.bytes, sizeof id.bytes})) return false;
+    link_ = world_.device->connect(id, agreement_.group().rank, size());
   }
   return link_->ready();
 }
 
 void NcclGroup::tell_call(const Run& run) {
-  if (run.history != 0 && size() > 1) book_.ask({around(1)}, run.sequence);
+  if (run.history != 0 && size() > 1) agreement_.ask({around(1)}, run.sequence);
 }
 
 bool NcclGroup::compared(const Run& run) {
   if (run.history == 0 || size() == 1) return true;
-  book_.examine();
-  return book_.was_asked(around(-1), run.sequence);
+  agreement_.examine();
+  return agreement_.was_asked(around(-1), run.sequence);
 }
 
 void NcclGroup::enqueue_all() {
@@ -175,8 +175,8 @@ class NcclTransport final : public Transport {
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
-  bool all_left() override { return world_.line.all_left(); }
+  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
+  bool all_left() override { return world_.control.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<NcclGroup>(world_, membership);

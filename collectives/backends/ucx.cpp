@@ -20,7 +20,7 @@ namespace {
 struct UcxWorld {
   UcxWorld(const mpi::Runtime& r, std::unique_ptr<near::Post> its_post)
       : runtime(r),
-        line(r.world()),
+        control(r.world()),
         connections(r),
         post(std::move(its_post)),
         takes_devices(
@@ -28,7 +28,7 @@ struct UcxWorld {
     require(r.size() <= 4096, "the backend ucx has 12 tag bits for the source: {} ranks are more than 4096", r.size());
   }
   const mpi::Runtime& runtime;
-  ServiceLine line;
+  ControlEndpoint control;
   ucx::Connections connections;
   const std::unique_ptr<near::Post> post;  // shm+ucx: carries messages within the host; null for ucx
   const bool takes_devices;                // whether the libraries of all ranks accept device pointers
@@ -40,29 +40,29 @@ struct UcxWorld {
 
 class UcxGroup final : public Group {
  public:
-  UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
+  UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), agreement_(world.control, membership) {}
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     require(plan.algorithm != nullptr, "UCX has no native collectives: {} cannot run as \"native\"", plan.words);
-    book_.enter(plan);
+    agreement_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory(), world_.ledger);
     if (world_.post && !plan.on_device)
-      return over_messages<near::Beside<ucx::Messenger>>(book_, plan, workspace, world_.device, *world_.post,
+      return over_messages<near::Beside<ucx::Messenger>>(agreement_, plan, workspace, world_.device, *world_.post,
                                                          world_.connections);
-    return over_messages<ucx::Messenger>(book_, plan, workspace, world_.device, world_.connections);
+    return over_messages<ucx::Messenger>(agreement_, plan, workspace, world_.device, world_.connections);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<UcxGroup>(world_, pair_of(book_.group(), from, to));
+    return std::make_unique<UcxGroup>(world_, pair_of(agreement_.group(), from, to));
   }
 
-  void poison(const std::string& why) noexcept override { book_.poison(why); }
-  void close() noexcept override { book_.close(); }
-  void leave() override { book_.leave(); }
+  void poison(const std::string& why) noexcept override { agreement_.poison(why); }
+  void close() noexcept override { agreement_.close(); }
+  void leave() override { agreement_.leave(); }
 
  private:
   UcxWorld& world_;
-  CallBook book_;
+  CallAgreement agreement_;
 };
 
 class UcxTransport final : public Transport {
@@ -80,8 +80,8 @@ class UcxTransport final : public Transport {
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
-  bool all_left() override { return world_.line.all_left(); }
+  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
+  bool all_left() override { return world_.control.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<UcxGroup>(world_, membership);

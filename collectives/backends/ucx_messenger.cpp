@@ -15,16 +15,17 @@ constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << hash_bits) - 1;
 
 }  // namespace
 
-Messenger::Messenger(Connections& connections, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
-    : worker_(connections.worker()), book_(book), words_(plan.words) {
-  const auto& group = book.group();
+Messenger::Messenger(Connections& connections, CallAgreement& agreement, const Plan& plan,
+                     const std::vector<FlatMessage>& messages)
+    : worker_(connections.worker()), agreement_(agreement), words_(plan.words) {
+  const auto& group = agreement.group();
   require(group.id >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group.id, id_bits);
   const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << source_at; };
-  const ucp_tag_t incarnation = book.mark(0) >> (64 - incarnation_bits);
+  const ucp_tag_t incarnation = agreement.mark(0) >> (64 - incarnation_bits);
   const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << id_at | incarnation << incarnation_at;
-  const int self = book.world_rank(group.rank);
+  const int self = agreement.world_rank(group.rank);
   for (const FlatMessage& message : messages) {
-    const int peer = book.world_rank(message.peer);
+    const int peer = agreement.world_rank(message.peer);
     lines_.push_back({peer, message.incoming ? nullptr : connections.endpoint(peer), static_cast<std::size_t>(message.bytes),
                       call | source_in(message.incoming ? peer : self)});
   }
@@ -57,7 +58,7 @@ bool Messenger::any_left(bool incoming) noexcept {
       ucp_request_free(active_[i].request);
       continue;
     }
-    any |= (line(i).to == nullptr) == incoming && (incoming || !book_.has_closed(line(i).peer));
+    any |= (line(i).to == nullptr) == incoming && (incoming || !agreement_.has_closed(line(i).peer));
     active_[kept++] = active_[i];
   }
   active_count_ = kept;
@@ -66,7 +67,7 @@ bool Messenger::any_left(bool incoming) noexcept {
 
 void Messenger::start(const Run& run) {
   sequence_ = run.sequence;
-  call_ = run.sequence % (1u << sequence_bits) << sequence_at | book_.mark(run.history) >> (64 - hash_bits);
+  call_ = run.sequence % (1u << sequence_bits) << sequence_at | agreement_.mark(run.history) >> (64 - hash_bits);
 }
 
 bool Messenger::post(int message, void* place) {
@@ -120,10 +121,11 @@ void Messenger::check_arrival(const Line& line, ucs_status_t status, const ucp_t
   const bool is_long = status == UCS_ERR_MESSAGE_TRUNCATED;
   if (!is_long) check(status, line.to ? "ucp_tag_send_nbx" : "ucp_tag_recv_nbx");
   if (line.to) return;
-  if ((info.sender_tag & hash_mask) != (call_ & hash_mask)) book_.other_call(line.peer, sequence_, "something else");
-  if (is_long) book_.wrong_length(line.peer, words_, -1, static_cast<std::int64_t>(line.bytes));
+  if ((info.sender_tag & hash_mask) != (call_ & hash_mask)) agreement_.other_call(line.peer, sequence_, "something else");
+  if (is_long) agreement_.wrong_length(line.peer, words_, -1, static_cast<std::int64_t>(line.bytes));
   if (info.length != line.bytes)
-    book_.wrong_length(line.peer, words_, static_cast<std::int64_t>(info.length), static_cast<std::int64_t>(line.bytes));
+    agreement_.wrong_length(line.peer, words_, static_cast<std::int64_t>(info.length),
+                            static_cast<std::int64_t>(line.bytes));
 }
 
 }  // namespace chorale::ucx

@@ -3,10 +3,10 @@
 //   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
 // A receive matches a message if all bits but the hash are equal. The hash arrives with the message, so a call that differs
-// between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id (CallBook::mark).
-// The sequence is the call's number modulo 256. Calls s and s + 256 are never confused, because a group has few calls in
-// flight. Moreover, a peer sends its messages of call s before those of call s + 256, and UCX matches messages in the order
-// of sending.
+// between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id
+// (CallAgreement::mark). The sequence is the call's number modulo 256. Calls s and s + 256 are never confused, because a
+// group has few calls in flight. Moreover, a peer sends its messages of call s before those of call s + 256, and UCX matches
+// messages in the order of sending.
 #pragma once
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace chorale::ucx {
 
 class Messenger final : public chorale::Messenger {
  public:
-  Messenger(Connections& connections, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
+  Messenger(Connections& connections, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
   ~Messenger() override;
   void start(const Run& run) override;
   bool post(int message, void* place) override;
@@ -42,7 +42,7 @@ class Messenger final : public chorale::Messenger {
   void check_arrival(const Line& line, ucs_status_t status, const ucp_tag_recv_info_t& info) const;
 
   ucp_worker_h worker_;
-  CallBook& book_;
+  CallAgreement& agreement_;
   std::string words_;
   std::uint64_t sequence_ = 0;
   ucp_tag_t call_ = 0;  // the tag bits of the current run: sequence and hash

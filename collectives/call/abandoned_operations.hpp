@@ -9,7 +9,7 @@
 //            ──▶ wait until no peer can read a buffer any more                     at most 5 s
 //            ──▶ the caller sees the error
 //
-// A waiting peer regularly checks whether a rank gave up: by control messages (message/letters.hpp) or, on mapped memory, in
+// A waiting peer regularly checks whether a rank gave up: by control messages (message/control.hpp) or, on mapped memory, in
 // shared flags (mapped/flag_page.hpp). The peer then gives up in the same way. If a buffer may still be written to after 30
 // s, this rank ends its process. An error that ends the job is better than wrong numbers. Late reads are harmless, because
 // the reader's call has failed too.

@@ -109,7 +109,7 @@ class Transport {
   // For set-up; collective over the world. Gathers one number from each rank, in rank order.
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
   // Called while a group of `members` ranks is created. All members receive the result: on mapped memory the location of
-  // this rank's flag page (mapped/flag_page.hpp), otherwise this rank's number for the group (message/letters.hpp).
+  // this rank's flag page (mapped/flag_page.hpp), otherwise this rank's number for the group (message/control.hpp).
   virtual std::int64_t offer(int /*members*/) { return 0; }
   // Whether preparing an operation needs the plans of all ranks, not only this rank's.
   virtual bool plans_for_all() const { return false; }

@@ -31,172 +31,179 @@ Membership pair_of(const Membership& parent, int from, int to) {
   return {{world_rank(from), world_rank(to)}, parent.rank == from ? 0 : 1, parent.id | pair_bit, {offer(from), offer(to)}};
 }
 
-CallBook::CallBook(ServiceLine& line, const Membership& group)
-    : line_(line), group_(group), own_(address_at(group.rank)), incarnation_(incarnation_of(group)), calls_(line.rank()) {}
+CallAgreement::CallAgreement(ControlEndpoint& control, const Membership& group)
+    : control_(control),
+      group_(group),
+      own_(address_at(group.rank)),
+      incarnation_(incarnation_of(group)),
+      calls_(control.rank()) {}
 
-CallBook::~CallBook() {
-  if (!is_pair() && !has_left_) line_.end(own_.number);
+CallAgreement::~CallAgreement() {
+  if (!is_pair() && !has_left_) control_.end(own_.number);
 }
 
-Address CallBook::address_at(int member) const {
+Address CallAgreement::address_at(int member) const {
   Address address{static_cast<std::uint64_t>(group_.offers.at(static_cast<std::size_t>(member)))};
   if (is_pair()) address.from = group_.members[0], address.to = group_.members[1];
   return address;
 }
 
-void CallBook::examine() {
-  line_.listen();
-  auto& inbox = line_.inbox();
-  for (auto letter = inbox.begin(); letter != inbox.end();) {
+void CallAgreement::examine() {
+  control_.listen();
+  auto& inbox = control_.inbox();
+  for (auto message = inbox.begin(); message != inbox.end();) {
     // A question about a call that this rank has not reached is kept until it reaches that call.
-    const bool is_early = letter->kind == Letter::Kind::ask && calls_.calls() < letter->sequence;
-    if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
-      ++letter;
+    const bool is_early = message->kind == ControlMessage::Kind::ask && calls_.calls() < message->sequence;
+    if (message->to != own_ || is_early || message->kind == ControlMessage::Kind::news) {
+      ++message;
       continue;
     }
-    const Letter read_once = *letter;
-    letter = inbox.erase(letter);
+    const ControlMessage read_once = *message;
+    message = inbox.erase(message);
     read(read_once);
   }
   if (!gave_up_.empty()) throw_gave_up(gave_up_, "");
 }
 
-// Reads only the letters that say that a peer closed or left. The caller waits only for these letters, so no calls are
-// compared.
-void CallBook::hear_out() noexcept try {
-  line_.listen();
-  line_.inbox().remove_if([&](const Letter& letter) {
-    const bool says_closed = letter.kind == Letter::Kind::closed || letter.kind == Letter::Kind::farewell;
-    if (letter.to == own_ && says_closed) read(letter);
-    return letter.to == own_ && says_closed;
+// Reads only the control messages that say that a peer closed or left. The caller waits only for these, so no calls
+// are compared.
+void CallAgreement::hear_out() noexcept try {
+  control_.listen();
+  control_.inbox().remove_if([&](const ControlMessage& message) {
+    const bool says_closed = message.kind == ControlMessage::Kind::closed || message.kind == ControlMessage::Kind::farewell;
+    if (message.to == own_ && says_closed) read(message);
+    return message.to == own_ && says_closed;
   });
 } catch (const std::exception&) {  // the caller goes on waiting, up to its own time limit
 }
 
-void CallBook::read(const Letter& letter) {
-  if (letter.kind == Letter::Kind::closed) {
-    closed_.insert(letter.sender);
+void CallAgreement::read(const ControlMessage& message) {
+  if (message.kind == ControlMessage::Kind::closed) {
+    closed_.insert(message.sender);
     return;
   }
-  if (letter.kind == Letter::Kind::poison) {
-    if (gave_up_.empty() && !has_poisoned_) gave_up_ = letter.text;
+  if (message.kind == ControlMessage::Kind::poison) {
+    if (gave_up_.empty() && !has_poisoned_) gave_up_ = message.text;
     return;
   }
-  if (letter.kind == Letter::Kind::farewell) {
-    left_.emplace(letter.sender, letter);
+  if (message.kind == ControlMessage::Kind::farewell) {
+    left_.emplace(message.sender, message);
     return;
   }
-  calls_.compare(letter);
-  std::uint64_t& newest = asked_[letter.sender];
-  newest = std::max(newest, letter.sequence);
+  calls_.compare(message);
+  std::uint64_t& newest = asked_[message.sender];
+  newest = std::max(newest, message.sequence);
 }
 
-bool CallBook::was_asked(int peer, std::uint64_t sequence) const {
+bool CallAgreement::was_asked(int peer, std::uint64_t sequence) const {
   const auto newest = asked_.find(world_rank(peer));
   return newest != asked_.end() && newest->second >= sequence;
 }
 
-Letter CallBook::letter_about(Letter::Kind kind, std::uint64_t sequence) const {
-  Letter about = letter(kind);
+ControlMessage CallAgreement::message_about(ControlMessage::Kind kind, std::uint64_t sequence) const {
+  ControlMessage about = message(kind);
   about.sequence = sequence;
   about.history = calls_.of(sequence);
   std::snprintf(about.text, sizeof about.text, "%s", calls_.words_of(sequence).c_str());
   return about;
 }
 
-void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
-  Letter question = letter_about(Letter::Kind::ask, sequence);
+void CallAgreement::ask(const std::vector<int>& peers, std::uint64_t sequence) {
+  ControlMessage question = message_about(ControlMessage::Kind::ask, sequence);
   for (const int peer : peers) {
     question.to = address_at(peer);
-    line_.send(world_rank(peer), question);
+    control_.send(world_rank(peer), question);
   }
 }
 
-void CallBook::poison(const std::string& why) noexcept {
+void CallAgreement::poison(const std::string& why) noexcept {
   if (!gave_up_.empty() || std::exchange(has_poisoned_, true)) return;
-  Letter news = letter(Letter::Kind::poison);
-  std::snprintf(news.text, sizeof news.text, "rank %d gave up: %s", line_.rank(), why.c_str());
+  ControlMessage news = message(ControlMessage::Kind::poison);
+  std::snprintf(news.text, sizeof news.text, "rank %d gave up: %s", control_.rank(), why.c_str());
   std::replace(std::begin(news.text), std::end(news.text), '\n', ';');
   send_all(news);
 }
 
-void CallBook::close() noexcept {
-  if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
+void CallAgreement::close() noexcept {
+  if (!std::exchange(has_closed_, true)) send_all(message(ControlMessage::Kind::closed));
 }
 
 // Throws if a peer left the group before it made call `sequence`. A farewell alone is no error, because it may overtake the
 // sender's last messages; so this function compares the numbers of calls. The farewell on a pair always comes before the one
 // on its parent group. So if a peer left the parent and no farewell came for the pair, the peer never created the pair and
 // sent nothing on it.
-void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
+void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
-    if (farewell.sequence < sequence) throw_left(peer, farewell.sequence, line_.rank(), sequence, calls_.words_of(sequence));
+    if (farewell.sequence < sequence)
+      throw_left(peer, farewell.sequence, control_.rank(), sequence, calls_.words_of(sequence));
   }
   if (!is_pair()) return;
   const int other = group_.members[static_cast<std::size_t>(1 - group_.rank)];
-  if (line_.has_left(own_.number, other) && !left_.contains(other))
-    throw_left(other, 0, line_.rank(), sequence, calls_.words_of(sequence));
+  if (control_.has_left(own_.number, other) && !left_.contains(other))
+    throw_left(other, 0, control_.rank(), sequence, calls_.words_of(sequence));
 }
 
 // On a pair, the receiver has waited for each message of the sender, so no calls are left to compare.
-void CallBook::leave() {
-  send_all(letter_about(Letter::Kind::farewell, calls_.calls()));
+void CallAgreement::leave() {
+  send_all(message_about(ControlMessage::Kind::farewell, calls_.calls()));
   if (is_pair()) return;
-  line_.listen();
+  control_.listen();
   hear_out();
   for (const auto& [peer, farewell] : left_) calls_.compare(farewell);
   std::set<int> staying(group_.members.begin(), group_.members.end());
-  staying.erase(line_.rank());
+  staying.erase(control_.rank());
   for (const auto& [peer, farewell] : left_) staying.erase(peer);
   for (const int peer : closed_) staying.erase(peer);
   has_left_ = true;
-  line_.end(own_.number, std::move(staying), [calls = calls_](const Letter& farewell) { calls.compare(farewell); });
+  control_.end(own_.number, std::move(staying),
+               [calls = calls_](const ControlMessage& farewell) { calls.compare(farewell); });
 }
 
-void CallBook::send_all(Letter letter) noexcept {
+void CallAgreement::send_all(ControlMessage message) noexcept {
   for (int member = 0; member < static_cast<int>(group_.members.size()); ++member) {
     if (member == group_.rank) continue;
-    letter.to = address_at(member);
-    line_.send(world_rank(member), letter);
+    message.to = address_at(member);
+    control_.send(world_rank(member), message);
   }
 }
 
-void CallBook::tell(std::span<const char> news) noexcept {
-  Letter told = letter(Letter::Kind::news);
+void CallAgreement::tell(std::span<const char> news) noexcept {
+  ControlMessage told = message(ControlMessage::Kind::news);
   std::copy(news.begin(), news.end(), told.text);
   send_all(told);
 }
 
-bool CallBook::heard(std::span<char> news) {
-  line_.listen();
-  auto& inbox = line_.inbox();
-  const auto letter = std::find_if(inbox.begin(), inbox.end(),
-                                   [&](const Letter& any) { return any.to == own_ && any.kind == Letter::Kind::news; });
-  if (letter == inbox.end()) return false;
-  std::copy_n(letter->text, news.size(), news.begin());
-  inbox.erase(letter);
+bool CallAgreement::heard(std::span<char> news) {
+  control_.listen();
+  auto& inbox = control_.inbox();
+  const auto message = std::find_if(inbox.begin(), inbox.end(), [&](const ControlMessage& any) {
+    return any.to == own_ && any.kind == ControlMessage::Kind::news;
+  });
+  if (message == inbox.end()) return false;
+  std::copy_n(message->text, news.size(), news.begin());
+  inbox.erase(message);
   return true;
 }
 
-void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
+void CallAgreement::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
   throw Error(Exit::runtime, "a message has the wrong length",
-              fmt::format("rank {} expected {} bytes from rank {} in {}, but {} arrived", line_.rank(), expected, peer,
+              fmt::format("rank {} expected {} bytes from rank {} in {}, but {} arrived", control_.rank(), expected, peer,
                           words, came < 0 ? "more" : std::to_string(came)),
               "make the same calls in the same order on all ranks of a group");
 }
 
 // Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is no error, and must not be flooded with
-// letters.
+// control messages.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
-  book_->examine();
-  book_->refuse_after_farewell(sequence_);
-  if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) book_->ask(peers_, sequence_);
+  agreement_->examine();
+  agreement_->refuse_after_farewell(sequence_);
+  if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) agreement_->ask(peers_, sequence_);
 }
 
 void CallWatch::ask() {
-  if (!std::exchange(has_asked_, true)) book_->ask(peers_, sequence_);
+  if (!std::exchange(has_asked_, true)) agreement_->ask(peers_, sequence_);
 }
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 // Detects that ranks make different calls, or that a rank gave up or left. Such a mistake then ends in an error on every
-// rank instead of a hang. Ranks detect it by letters, control messages beside the data (letters.hpp):
+// rank instead of a hang. Ranks detect it by control messages (control.hpp):
 //
 //   rank 1 waits long in its call 7, an all_gather        ask ──→  rank 0, whose call 7 was a broadcast, throws and gives up
 //   rank 1 learns why                                       ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
@@ -10,14 +10,15 @@
 // which the leaver never makes throws at once. The histories are compared too, because the last calls of two ranks may
 // differ although neither rank waits for the other. An example is two broadcasts from different roots.
 //
-// A CallBook belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has learned
-// from letters. A CallWatch belongs to an operation and watches its current call.
+// A CallAgreement belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has
+// learned from control messages. A CallWatch belongs to an operation and watches its current call.
 //
-// Invariants; tests/collectives/backends/call_agreement_test.cpp explores them over every order of steps and letters:
+// Invariants; tests/collectives/backends/call_agreement_test.cpp explores them over every order of steps and control
+// messages:
 //
-//   - Calls are compared by their group, sequence and history. A letter names all three exactly. So if the calls of two
-//     ranks agree, no letter makes a rank report a difference, however late the letter arrives.
-//   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its letters.
+//   - Calls are compared by their group, sequence and history. A control message names all three exactly. So if the calls of
+//     two ranks agree, no control message makes a rank report a difference, however late it arrives.
+//   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its control messages.
 //   - If two ranks have left after equally many calls and their newest calls differ, at least the rank that receives the
 //     other's farewell last detects the difference, when it leaves or later.
 //   - No rank waits forever in a call that a member never made because it left.
@@ -40,10 +41,11 @@ namespace chorale {
 constexpr std::uint32_t pair_bit = 1u << 11;
 Membership pair_of(const Membership& parent, int from, int to);
 
-class CallBook {
+class CallAgreement {
  public:
-  CallBook(ServiceLine& line, const Membership& group);  // group.offers holds each member's ServiceLine::next_number()
-  ~CallBook();
+  CallAgreement(ControlEndpoint& control,
+                const Membership& group);  // group.offers holds each member's ControlEndpoint::next_number()
+  ~CallAgreement();
   const Membership& group() const { return group_; }
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
@@ -53,10 +55,10 @@ class CallBook {
 
   void enter(const Plan& plan) { calls_.enter(plan); }
   void note(const Run& run, std::uint64_t signature) { calls_.note(run, signature); }
-  void examine();  // throws if a letter says that a peer gave up or made a different call
+  void examine();  // throws if a control message says that a peer gave up or made a different call
   void refuse_after_farewell(std::uint64_t sequence) const;  // throws if a member left before that call
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  // Whether a letter of this peer asked about this call or a later one. If so, the peer's call equals ours, because
+  // Whether a control message of this peer asked about this call or a later one. If so, the peer's call equals ours, because
   // otherwise read() would have thrown.
   bool was_asked(int peer, std::uint64_t sequence) const;
 
@@ -83,12 +85,12 @@ class CallBook {
   bool is_pair() const { return group_.id & pair_bit; }
   Address address_at(int member) const;
   void hear_out() noexcept;
-  void read(const Letter& letter);
-  Letter letter(Letter::Kind kind) const { return {kind, line_.rank(), {}, 0, 0, ""}; }
-  Letter letter_about(Letter::Kind kind, std::uint64_t sequence) const;
-  void send_all(Letter letter) noexcept;
+  void read(const ControlMessage& message);
+  ControlMessage message(ControlMessage::Kind kind) const { return {kind, control_.rank(), {}, 0, 0, ""}; }
+  ControlMessage message_about(ControlMessage::Kind kind, std::uint64_t sequence) const;
+  void send_all(ControlMessage message) noexcept;
 
-  ServiceLine& line_;
+  ControlEndpoint& control_;
   Membership group_;
   const Address own_;
   const std::uint64_t incarnation_;
@@ -96,23 +98,23 @@ class CallBook {
   std::map<int, std::uint64_t> asked_;  // by world rank: the newest call that the rank asked about
   std::string gave_up_;                 // which peer gave up, and why; every later wait on this group throws this text
   std::set<int> closed_;                // world ranks that have sent `closed`
-  std::map<int, Letter> left_;          // by world rank: the farewells that have arrived
+  std::map<int, ControlMessage> left_;  // by world rank: the farewells that have arrived
   bool has_poisoned_ = false, has_closed_ = false, has_left_ = false;
 };
 
 class CallWatch {
  public:
-  CallWatch(CallBook& book, std::uint64_t signature, std::vector<int> peers)
-      : book_(&book), signature_(signature), peers_(std::move(peers)) {}
+  CallWatch(CallAgreement& agreement, std::uint64_t signature, std::vector<int> peers)
+      : agreement_(&agreement), signature_(signature), peers_(std::move(peers)) {}
   void start(const Run& run) {
     sequence_ = run.sequence, examined_ = 0, checked_ = run.history != 0, has_asked_ = false;
-    book_->note(run, signature_);
+    agreement_->note(run, signature_);
   }
   void examine();
   void ask();  // asks all peers once: this rank knows that one of them made another call
 
  private:
-  CallBook* book_;
+  CallAgreement* agreement_;
   std::uint64_t signature_;
   std::vector<int> peers_;
   std::uint64_t sequence_ = 0, examined_ = 0;

@@ -26,9 +26,9 @@ std::string CallHistory::words_of(std::uint64_t sequence) const {
   return words(sequence) + (sequence > 1 ? " (after " + words(sequence - 1) + ")" : "");
 }
 
-void CallHistory::compare(const Letter& letter) const {
-  const std::uint64_t ours = of(letter.sequence);
-  if (ours != 0 && letter.history != 0 && ours != letter.history) differs(letter.sender, letter.sequence, letter.text);
+void CallHistory::compare(const ControlMessage& message) const {
+  const std::uint64_t ours = of(message.sequence);
+  if (ours != 0 && message.history != 0 && ours != message.history) differs(message.sender, message.sequence, message.text);
 }
 
 void CallHistory::differs(int peer, std::uint64_t sequence, const std::string& theirs) const {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/backends/message/letters.hpp"
+#include "collectives/backends/message/control.hpp"
 #include "collectives/transport/transport.hpp"
 
 namespace chorale {
@@ -24,7 +24,7 @@ class CallHistory {
   std::uint64_t calls() const { return calls_; }
   std::uint64_t of(std::uint64_t sequence) const;      // the history at a call; 0: too old, or not compared
   std::string words_of(std::uint64_t sequence) const;  // a call and the one before it, where the ranks may have diverged
-  void compare(const Letter& letter) const;            // throws if the letter's sender made a different call
+  void compare(const ControlMessage& message) const;   // throws if the sender made a different call
   [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
 
  private:

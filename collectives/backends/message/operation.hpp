@@ -89,11 +89,11 @@ class MessageOperation final : public Operation {
 
 // Creates a plan's operation. Carrier is a subclass of Messenger; the first arguments of its constructor are `line`.
 template <class Carrier, class... Line>
-std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace,
+std::unique_ptr<Operation> over_messages(CallAgreement& agreement, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {
   MessagePlan flat(plan);
-  auto messenger = std::make_unique<Carrier>(line..., book, plan, flat.messages);
-  CallWatch watch(book, plan.signature, flat.peers);
+  auto messenger = std::make_unique<Carrier>(line..., agreement, plan, flat.messages);
+  CallWatch watch(agreement, plan.signature, flat.peers);
   return std::make_unique<MessageOperation>(plan, std::move(flat), std::move(messenger), std::move(watch), workspace,
                                             device);
 }

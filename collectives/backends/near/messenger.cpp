@@ -8,22 +8,22 @@
 
 namespace chorale::near {
 
-Messenger::Messenger(Post& post, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
-    : post_(post), book_(book), words_(plan.words) {
+Messenger::Messenger(Post& post, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages)
+    : post_(post), agreement_(agreement), words_(plan.words) {
   constexpr std::size_t apart = 8;  // distance in words, so that each receiver writes to its own cache line
   taken_ = post.reach().memory().allocate(
       static_cast<std::int64_t>(std::max<std::size_t>(1, messages.size()) * apart * sizeof(std::uint64_t)), Category::comm);
   auto* const words = static_cast<std::uint64_t*>(taken_.data());
   std::fill_n(words, messages.size() * apart, 0);
   for (const FlatMessage& message : messages) {
-    const int peer = book.world_rank(message.peer);
+    const int peer = agreement.world_rank(message.peer);
     lines_.push_back({peer, post.local(peer), message.bytes, message.incoming ? nullptr : words + lines_.size() * apart});
   }
   active_.reserve(lines_.size());
   over_.reserve(lines_.size());
 }
 
-void Messenger::start(const Run& run) { sequence_ = run.sequence, history_ = book_.mark(run.history); }
+void Messenger::start(const Run& run) { sequence_ = run.sequence, history_ = agreement_.mark(run.history); }
 
 bool Messenger::post(int message, void* place) {
   Line& line = lines_[static_cast<std::size_t>(message)];
@@ -31,7 +31,7 @@ bool Messenger::post(int message, void* place) {
     send(line, place);
     if (is_over(line)) return true;
   } else {
-    line.incoming = {line.local, book_.mark(0), sequence_, place, line.bytes};
+    line.incoming = {line.local, agreement_.mark(0), sequence_, place, line.bytes};
     post_.receive(line.incoming);
     if (line.incoming.over) {
       check_arrival(line);
@@ -50,7 +50,7 @@ bool Messenger::is_over(const Line& line) const {
 
 void Messenger::send(Line& line, const void* data) {
   Notice notice;
-  notice.group = book_.mark(0), notice.sequence = sequence_, notice.history = history_, notice.bytes = line.bytes;
+  notice.group = agreement_.mark(0), notice.sequence = sequence_, notice.history = history_, notice.bytes = line.bytes;
   if (line.bytes <= carried_bytes) {
     if (line.bytes > 0) std::memcpy(notice.carried, data, static_cast<std::size_t>(line.bytes));
   } else {
@@ -81,8 +81,8 @@ std::span<const int> Messenger::progress() {
 
 void Messenger::check_arrival(const Line& line) const {
   if (line.taken) return;
-  if (line.incoming.history != history_) book_.other_call(line.peer, sequence_, "something else");
-  if (line.incoming.came != line.bytes) book_.wrong_length(line.peer, words_, line.incoming.came, line.bytes);
+  if (line.incoming.history != history_) agreement_.other_call(line.peer, sequence_, "something else");
+  if (line.incoming.came != line.bytes) agreement_.wrong_length(line.peer, words_, line.incoming.came, line.bytes);
 }
 
 void Messenger::cancel() noexcept {
@@ -94,13 +94,13 @@ void Messenger::cancel() noexcept {
 bool Messenger::is_sending() noexcept {
   return std::ranges::any_of(active_, [&](int message) {
     const Line& line = lines_[static_cast<std::size_t>(message)];
-    return line.taken && !is_over(line) && !book_.has_closed(line.peer);
+    return line.taken && !is_over(line) && !agreement_.has_closed(line.peer);
   });
 }
 
-Division::Division(const Post& post, const CallBook& book, const std::vector<FlatMessage>& messages) {
+Division::Division(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const bool is_near = post.is_near(book.world_rank(messages[i].peer));
+    const bool is_near = post.is_near(agreement.world_rank(messages[i].peer));
     Part& part = is_near ? near : far;
     ways.push_back({is_near, static_cast<int>(part.messages.size())});
     part.messages.push_back(messages[i]);

@@ -11,7 +11,7 @@ namespace chorale::near {
 
 class Messenger final : public chorale::Messenger {
  public:
-  Messenger(Post& post, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
+  Messenger(Post& post, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
   ~Messenger() override { cancel(); }
   void start(const Run& run) override;
   bool post(int message, void* place) override;
@@ -33,7 +33,7 @@ class Messenger final : public chorale::Messenger {
   void check_arrival(const Line& line) const;
 
   Post& post_;
-  CallBook& book_;
+  CallAgreement& agreement_;
   std::string words_;
   std::uint64_t sequence_ = 0, history_ = 0;
   Buffer taken_;
@@ -44,7 +44,7 @@ class Messenger final : public chorale::Messenger {
 // Divides a plan's messages into those within the host (near) and those between hosts (far). Each Messenger numbers its own
 // messages from 0.
 struct Division {
-  Division(const Post& post, const CallBook& book, const std::vector<FlatMessage>& messages);
+  Division(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages);
 
   struct Part {
     std::vector<FlatMessage> messages;
@@ -62,10 +62,10 @@ template <class Far>
 class Beside final : public chorale::Messenger {
  public:
   template <class Line>
-  Beside(Post& post, Line& line, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
-      : division_(post, book, messages),
-        near_(post, book, plan, division_.near.messages),
-        far_(line, book, plan, division_.far.messages) {}
+  Beside(Post& post, Line& line, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages)
+      : division_(post, agreement, messages),
+        near_(post, agreement, plan, division_.near.messages),
+        far_(line, agreement, plan, division_.far.messages) {}
 
   void start(const Run& run) override { near_.start(run), far_.start(run); }
   bool post(int message, void* place) override {

@@ -30,7 +30,7 @@ constexpr std::int64_t carried_bytes = 448;
 
 struct alignas(64) Notice {
   std::uint64_t number = 0;                            // counts the notices of this ring from 1
-  std::uint64_t group = 0, sequence = 0, history = 0;  // of the message's call: see CallBook::mark
+  std::uint64_t group = 0, sequence = 0, history = 0;  // of the message's call: see CallAgreement::mark
   std::int64_t bytes = 0;                              // length of the message
   mapped::Location data = 0, taken = 0;                // unused if the message is carried here
   std::uint64_t run = 0;                               // the value that the receiver writes to `taken`

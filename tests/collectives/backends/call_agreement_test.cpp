@@ -1,11 +1,11 @@
-// Letters are the control messages by which ranks compare their calls, report errors and say that they leave. These tests
-// explore every order of events. No rank may act on a letter of another group, every mistake must be found, and a rank that
-// waits for a rank that has left must get an error.
+// By control messages, ranks compare their calls, report errors and say that they leave. These
+// tests explore every order of events. No rank may act on a control message of another group, every mistake must be found,
+// and a rank that waits for a rank that has left must get an error.
 #include "tests/catch.hpp"
-#include "tests/collectives/backends/letter_stage.hpp"
+#include "tests/collectives/backends/control_orders.hpp"
 
 using namespace chorale;
-using namespace chorale::test::letters;
+using namespace chorale::test::control;
 
 namespace {
 
@@ -16,7 +16,7 @@ void is_right_in_every_order(const Play& play) {
       if (!stage.gave_up(r).empty()) wrong += fmt::format("rank {} gave up: {}\n", r, stage.gave_up(r));
       if (!stage.over(r)) wrong += fmt::format("rank {} waits forever\n", r);
     }
-    if (const std::size_t kept = stage.kept()) wrong += fmt::format("{} letters are kept forever\n", kept);
+    if (const std::size_t kept = stage.kept()) wrong += fmt::format("{} control messages are kept forever\n", kept);
     if (stage.noticed()) wrong += "a farewell was taken for different calls\n";
   });
   INFO(wrong.substr(0, 1000));
@@ -26,24 +26,24 @@ void is_right_in_every_order(const Play& play) {
 
 }  // namespace
 
-TEST_CASE("a late question never causes an error in a later group", "[letters]") {
+TEST_CASE("a late question never causes an error in a later group", "[control]") {
   const std::vector<Act> script{join(0), call(0, 5), leave(0), join(1), call(1, 6), call(1, 7), leave(1)};
   is_right_in_every_order({.groups = {{0, 1}, {0, 1}}, .scripts = {script, script}});
 }
 
-TEST_CASE("short-lived groups never receive the letters of a longer-lived one", "[letters]") {
+TEST_CASE("short-lived groups never receive the control messages of a longer-lived one", "[control]") {
   const std::vector<Act> member{join(0), join(1), call(1, 5), leave(1), call(0, 6), join(2), call(2, 8), leave(2)};
   const std::vector<Act> third{join(0), call(0, 6)};
   is_right_in_every_order({.groups = {{0, 1, 2}, {0, 1}, {0, 1}}, .scripts = {member, member, third}, .asks = 2});
 }
 
-TEST_CASE("a rank may run ahead of another", "[letters]") {
+TEST_CASE("a rank may run ahead of another", "[control]") {
   const std::vector<Act> root{join(0), call(0, 5, 0), call(0, 6, 0), call(0, 7, 0), call(0, 8), leave(0)};
   const std::vector<Act> other{join(0), call(0, 5, 0), call(0, 6, 0), call(0, 7, 0), call(0, 8), leave(0)};
   is_right_in_every_order({.groups = {{0, 1}}, .scripts = {root, other}});
 }
 
-TEST_CASE("messages in both directions are distinguished, also when their group is created anew", "[letters]") {
+TEST_CASE("messages in both directions are distinguished, also when their group is created anew", "[control]") {
   const std::vector<Act> zero{join(0),  join(1), call(1, 5, 0), join(2),       call(2, 6, 1), leave(2), leave(1),
                               leave(0), join(3), join(4),       call(4, 9, 0), leave(4),      leave(3)};
   const std::vector<Act> one{join(0),  join(1), call(1, 5, 0), join(2),       call(2, 6, 1), leave(2), leave(1),
@@ -52,7 +52,7 @@ TEST_CASE("messages in both directions are distinguished, also when their group 
       {.groups = {{0, 1}, {0, 1}, {1, 0}, {0, 1}, {0, 1}}, .scripts = {zero, one}, .parents = {-1, 0, 0, -1, 3}});
 }
 
-TEST_CASE("ranks that wait for one another in different calls all end in an error, in every order", "[letters]") {
+TEST_CASE("ranks that wait for one another in different calls all end in an error, in every order", "[control]") {
   const auto all_give_up = [](const Play& play) {
     std::size_t ends = 0, silent = 0;
     explore(play, [&](Stage& stage) {
@@ -68,13 +68,13 @@ TEST_CASE("ranks that wait for one another in different calls all end in an erro
   all_give_up({.groups = {{0, 1, 2}},
                .scripts = {{join(0), call(0, 5)}, {join(0), call(0, 6)}, {join(0), call(0, 5)}},
                .asks = any});
-  // The ranks make different calls in the second of two groups, while letters of the first are still under way.
+  // The ranks make different calls in the second of two groups, while control messages of the first are still under way.
   const std::vector<Act> right{join(0), call(0, 5), leave(0), join(1), call(1, 6), call(1, 7)};
   const std::vector<Act> wrong{join(0), call(0, 5), leave(0), join(1), call(1, 6), call(1, 8)};
   all_give_up({.groups = {{0, 1}, {0, 1}}, .scripts = {right, wrong}, .asks = any});
 }
 
-TEST_CASE("a rank that waits for one that has left gets an error, in every order", "[letters]") {
+TEST_CASE("a rank that waits for one that has left gets an error, in every order", "[control]") {
   const auto all_are_told = [](const Play& play, int leaver) {
     std::size_t ends = 0, silent = 0;
     explore(play, [&](Stage& stage) {
@@ -99,7 +99,7 @@ TEST_CASE("a rank that waits for one that has left gets an error, in every order
   all_are_told({.groups = {{0, 1}, {1, 0}}, .scripts = {receiver, {join(0), leave(0)}}, .parents = {-1, 0}}, 1);
 }
 
-TEST_CASE("last calls that differ are detected in every order, even if no rank waited in these calls", "[letters]") {
+TEST_CASE("last calls that differ are detected in every order, even if no rank waited in these calls", "[control]") {
   const std::vector<Act> one{join(0), call(0, 5), call(0, 6, 0), leave(0)},
       two{join(0), call(0, 5), call(0, 7, 1), leave(0)};
   // The same calls, but then both ranks continue in another group.

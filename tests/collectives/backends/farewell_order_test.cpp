@@ -70,11 +70,11 @@ TEST_CASE("the workspace of a call over messages outlives its messages", "[spmd]
   Order order;
   Lender memory(order);
   Ledger ledger;
-  ServiceLine line(world().world());
-  CallBook book(line, everybody(line));
+  ControlEndpoint control(world().world());
+  CallAgreement agreement(control, everybody(control));
   const Plan plan = sum_of(world().size() + 1);
   {
-    const MessageOperation call(plan, MessagePlan(plan), std::make_unique<Silent>(order), CallWatch(book, 0, {}),
+    const MessageOperation call(plan, MessagePlan(plan), std::make_unique<Silent>(order), CallWatch(agreement, 0, {}),
                                 {memory, ledger}, {});
   }
   REQUIRE_ALL((order == Order{"operation", "memory"}));

@@ -1,5 +1,5 @@
 // On backends that send messages, ranks get errors when calls differ or a rank gives up. What such a call leaves unread,
-// messages or letters (control messages), never reaches a later world.
+// messages, or control messages, never reaches a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/backends/messages.hpp"
 
@@ -22,13 +22,13 @@ std::string thrown_by(Group& group, const Plan& plan) {
   return "nothing";
 }
 
-// Reads letters for `seconds`: long enough to receive every letter sent before a preceding barrier. Returns the error that
-// they cause, or "nothing".
-std::string heard(CallBook& book, double seconds) {
+// Reads control messages for `seconds`: long enough to receive all that were sent before a preceding barrier.
+// Returns the error that they cause, or "nothing".
+std::string heard(CallAgreement& agreement, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
   try {
-    while (clock.seconds() < until) book.examine();
+    while (clock.seconds() < until) agreement.examine();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -93,30 +93,30 @@ TEST_CASE("the receiver detects a different call even if the sender has moved on
 
 TEST_CASE("if rank 0 gives up and the others follow, they report rank 0's reason unchanged", "[spmd][messages]") {
   const bool is_first = world().rank() == 0;
-  ServiceLine line(world().world());
-  CallBook book(line, everybody(line));
-  if (is_first) book.poison("there is no root 99");
-  std::string said = is_first ? "nothing" : heard(book, 5);
-  if (!is_first) book.poison(said);
+  ControlEndpoint control(world().world());
+  CallAgreement agreement(control, everybody(control));
+  if (is_first) agreement.poison("there is no root 99");
+  std::string said = is_first ? "nothing" : heard(agreement, 5);
+  if (!is_first) agreement.poison(said);
   PMPI_Barrier(world().world());
-  if (is_first) said = heard(book, 0.05);
+  if (is_first) said = heard(agreement, 0.05);
   const std::string words = "rank 0 gave up: there is no root 99\n";
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
 // MPICH reuses the context id of a freed communicator. So the next communicator could receive messages that the old
 // communicator left unreceived.
-TEST_CASE("unread letters do not reach the next world", "[spmd][messages]") {
+TEST_CASE("unread control messages do not reach the next world", "[spmd][messages]") {
   {
-    ServiceLine line(world().world());
-    CallBook book(line, everybody(line));
-    if (world().rank() == 0) book.poison("an old sorrow");
+    ControlEndpoint control(world().world());
+    CallAgreement agreement(control, everybody(control));
+    if (world().rank() == 0) agreement.poison("an old sorrow");
     PMPI_Barrier(world().world());
   }
-  ServiceLine line(world().world());
-  CallBook book(line, everybody(line));
+  ControlEndpoint control(world().world());
+  CallAgreement agreement(control, everybody(control));
   PMPI_Barrier(world().world());
-  REQUIRE_ALL(heard(book, 0.05) == "nothing");
+  REQUIRE_ALL(heard(agreement, 0.05) == "nothing");
 }
 
 TEST_CASE("unreceived messages do not reach the next world", "[spmd][messages]") {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/backends/message/letters.hpp"
+#include "collectives/backends/message/control.hpp"
 #include "src/base/random.hpp"
 #include "tests/collectives/schedule/planning.hpp"
 #include "tests/spmd.hpp"
@@ -47,8 +47,8 @@ inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
 }
 
 // The membership of a group of all ranks. All ranks must have joined the same number of groups on their lines before.
-inline Membership everybody(ServiceLine& line) {
-  const auto number = static_cast<std::int64_t>(line.next_number());
+inline Membership everybody(ControlEndpoint& control) {
+  const auto number = static_cast<std::int64_t>(control.next_number());
   return {ranks(0, world().size()), world().rank(), 1,
           std::vector<std::int64_t>(static_cast<std::size_t>(world().size()), number)};
 }

@@ -50,7 +50,7 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// NCCL hangs if calls differ between ranks. Letters (control messages between the hosts) detect such calls. Then the group
+// NCCL hangs if calls differ between ranks. Control messages between the hosts detect such calls. Then the group
 // is aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";

@@ -12,7 +12,8 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// Tags and letters can distinguish only a few successive calls, so a much newer call must wait until the old one is over.
+// Tags and control messages can distinguish only a few successive calls, so a much newer call must wait until the old one is
+// over.
 std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   c.check_calls(compared);
   c.choose(Collective::all_reduce, "ring");

@@ -1,9 +1,9 @@
-// Explores every order in which a few ranks can advance, ask about each other's calls and read letters (the control
-// messages of collectives/), and in which letters can arrive. CallBook and ServiceLine are those of the program. The mail
-// that carries the letters is replaced, so the test chooses what happens next.
+// Explores every order in which a few ranks can advance, ask about each other's calls and read control messages,
+// and in which these can arrive. CallAgreement and ControlEndpoint are those of the program. The
+// channel that carries the messages is replaced, so the test chooses what happens next.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
-//   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read a letter
+//   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read one
 //
 // Many orders lead to the same state, and each state is explored once.
 #pragma once
@@ -16,26 +16,26 @@
 
 #include "collectives/backends/message/call_agreement.hpp"
 
-namespace chorale::test::letters {
+namespace chorale::test::control {
 
 struct Post {
   struct Sent {
     int to;
-    Letter letter;
+    ControlMessage message;
   };
   std::vector<Sent> under_way;
-  std::vector<std::deque<Letter>> arrived;  // letters that each rank has not read
+  std::vector<std::deque<ControlMessage>> arrived;  // control messages that each rank has not read
 };
 
-class TestMail final : public Mail {
+class TestChannel final : public ControlChannel {
  public:
-  TestMail(Post& post, int rank) : post_(post), rank_(rank) {}
+  TestChannel(Post& post, int rank) : post_(post), rank_(rank) {}
   int rank() const override { return rank_; }
-  void send(int to, const Letter& letter) noexcept override { post_.under_way.push_back({to, letter}); }
-  bool receive(Letter& letter) override {
+  void send(int to, const ControlMessage& message) noexcept override { post_.under_way.push_back({to, message}); }
+  bool receive(ControlMessage& message) override {
     auto& mine = post_.arrived[static_cast<std::size_t>(rank_)];
     if (mine.empty()) return false;
-    letter = mine.front();
+    message = mine.front();
     mine.pop_front();
     return true;
   }
@@ -74,7 +74,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int letter = -1;  // index of a letter that arrives now; −1: read only letters that arrived before
+    int message = -1;  // index of a message that arrives now; −1: read only messages that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -96,47 +96,48 @@ class Stage {
     Rank& rank = of(event.rank);
     if (event.kind == Event::go_on) return go_on(event.rank);
     const Act act = rank.act(play_, event.rank);
-    CallBook& book = *rank.books[static_cast<std::size_t>(act.group)];
+    CallAgreement& agreement = *rank.agreements[static_cast<std::size_t>(act.group)];
     if (event.kind == Event::ask) {
       std::vector<int> peers;
-      for (int member = 0; member < static_cast<int>(book.group().members.size()); ++member)
-        if (member != book.group().rank && (act.waits_for < 0 || book.world_rank(member) == act.waits_for))
+      for (int member = 0; member < static_cast<int>(agreement.group().members.size()); ++member)
+        if (member != agreement.group().rank && (act.waits_for < 0 || agreement.world_rank(member) == act.waits_for))
           peers.push_back(member);
       rank.has_asked = true;
       ++asks_;
-      return book.ask(peers, rank.sequence[static_cast<std::size_t>(act.group)]);
+      return agreement.ask(peers, rank.sequence[static_cast<std::size_t>(act.group)]);
     }
     rank.has_looked = true;
-    if (event.letter >= 0) {
-      const auto sent = post_.under_way.begin() + event.letter;
-      post_.arrived[static_cast<std::size_t>(event.rank)].push_back(sent->letter);
+    if (event.message >= 0) {
+      const auto sent = post_.under_way.begin() + event.message;
+      post_.arrived[static_cast<std::size_t>(event.rank)].push_back(sent->message);
       post_.under_way.erase(sent);
     }
     try {
-      book.examine();
-      book.refuse_after_farewell(rank.sequence[static_cast<std::size_t>(act.group)]);
+      agreement.examine();
+      agreement.refuse_after_farewell(rank.sequence[static_cast<std::size_t>(act.group)]);
     } catch (const std::exception& error) {
       rank.gave_up = error.what();
-      book.poison(error.what());
-      book.close();
-      for (std::size_t g = rank.books.size(); g-- > 0;)  // leaves its other groups as usual, a pair before its parent
-        if (rank.books[g] && rank.books[g].get() != &book) noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
+      agreement.poison(error.what());
+      agreement.close();
+      for (std::size_t g = rank.agreements.size(); g-- > 0;)  // leaves its other groups as usual, a pair before its parent
+        if (rank.agreements[g] && rank.agreements[g].get() != &agreement)
+          noticed_ += !thrown_by([&] { rank.agreements[g]->leave(); }).empty();
       rank.leave_all();
     }
   }
 
-  // The state that determines all further events: each rank's position, the letters it keeps, and those under way.
+  // The state that determines all further events: each rank's position, the control messages it keeps, and those under way.
   std::string state() const {
-    std::multiset<std::string> letters;
-    for (const Post::Sent& sent : post_.under_way)  // letters to a rank that has ended have no effect
-      if (!over(sent.to)) letters.insert(name_of(sent.to, sent.letter));
-    std::string all = fmt::format("{} {}", asks_, fmt::join(letters, ""));
+    std::multiset<std::string> messages;
+    for (const Post::Sent& sent : post_.under_way)  // control messages to a rank that has ended have no effect
+      if (!over(sent.to)) messages.insert(name_of(sent.to, sent.message));
+    std::string all = fmt::format("{} {}", asks_, fmt::join(messages, ""));
     for (int r = 0; r < size(); ++r) {
       const Rank& rank = of(r);
       all += fmt::format("|{} {} {} {} {} ", rank.next, rank.waits, rank.has_asked, rank.has_looked, rank.gave_up);
-      letters.clear();
-      for (const Letter& letter : rank.line->inbox()) letters.insert(name_of(r, letter));
-      all += fmt::format("{} {}", fmt::join(letters, ""), rank.met);
+      messages.clear();
+      for (const ControlMessage& message : rank.control->inbox()) messages.insert(name_of(r, message));
+      all += fmt::format("{} {}", fmt::join(messages, ""), rank.met);
     }
     return all;
   }
@@ -144,15 +145,15 @@ class Stage {
   const std::string& gave_up(int rank) const { return of(rank).gave_up; }
   bool over(int rank) const { return of(rank).over(play_, rank); }
 
-  // Ends all groups and delivers the letters still under way. Returns the number of letters that stay in inboxes plus the
-  // number of ranks that still lack a farewell; both must be 0.
+  // Ends all groups and delivers the control messages still under way. Returns the number of control messages that stay in
+  // inboxes plus the number of ranks that still lack a farewell; both must be 0.
   std::size_t kept() {
     std::size_t kept = 0;
     for (Rank& rank : ranks_) rank.leave_all();
-    for (const Post::Sent& sent : post_.under_way) post_.arrived[static_cast<std::size_t>(sent.to)].push_back(sent.letter);
+    for (const Post::Sent& sent : post_.under_way) post_.arrived[static_cast<std::size_t>(sent.to)].push_back(sent.message);
     for (Rank& rank : ranks_) {
-      noticed_ += !thrown_by([&] { rank.line->listen(); }).empty();
-      kept += rank.line->inbox().size() + !rank.line->all_left();
+      noticed_ += !thrown_by([&] { rank.control->listen(); }).empty();
+      kept += rank.control->inbox().size() + !rank.control->all_left();
     }
     return kept;
   }
@@ -161,12 +162,12 @@ class Stage {
  private:
   struct Rank {
     Rank(Post& post, int rank, std::size_t groups)
-        : line(std::make_unique<ServiceLine>(std::make_unique<TestMail>(post, rank))),
-          books(groups),
+        : control(std::make_unique<ControlEndpoint>(std::make_unique<TestChannel>(post, rank))),
+          agreements(groups),
           offers(groups),
           sequence(groups) {}
-    std::unique_ptr<ServiceLine> line;
-    std::vector<std::unique_ptr<CallBook>> books;  // by group; a pair's is destroyed before its parent's
+    std::unique_ptr<ControlEndpoint> control;
+    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; a pair's is destroyed before its parent's
     std::vector<std::vector<std::int64_t>> offers;
     std::vector<std::uint64_t> sequence;
     std::size_t next = 0;
@@ -178,7 +179,7 @@ class Stage {
       return !gave_up.empty() || next == play.scripts[static_cast<std::size_t>(rank)].size();
     }
     void leave_all() {
-      while (!books.empty()) books.pop_back();
+      while (!agreements.empty()) agreements.pop_back();
     }
   };
 
@@ -190,13 +191,13 @@ class Stage {
     return error.what();
   }
 
-  // Whether the letter is a farewell that would overtake an earlier letter of its sender, which cannot happen. Other letters
-  // may arrive in any order, although MPI allows fewer orders.
-  bool is_ahead(int letter) const {
-    const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(letter)];
-    return sent.letter.kind == Letter::Kind::farewell &&
-           std::any_of(post_.under_way.begin(), post_.under_way.begin() + letter, [&](const Post::Sent& before) {
-             return before.to == sent.to && before.letter.sender == sent.letter.sender;
+  // Whether the message is a farewell that would overtake an earlier message of its sender, which cannot happen. Other
+  // messages may arrive in any order, although MPI allows fewer orders.
+  bool is_ahead(int message) const {
+    const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(message)];
+    return sent.message.kind == ControlMessage::Kind::farewell &&
+           std::any_of(post_.under_way.begin(), post_.under_way.begin() + message, [&](const Post::Sent& before) {
+             return before.to == sent.to && before.message.sender == sent.message.sender;
            });
   }
 
@@ -237,14 +238,15 @@ class Stage {
     if (act.kind == Act::join) {
       if (play_.parent(act.group) < 0 && rank.offers[g].empty()) {  // all members exchange offers
         std::vector<std::int64_t> offers;
-        for (const int member : play_.groups[g]) offers.push_back(static_cast<std::int64_t>(of(member).line->next_number()));
+        for (const int member : play_.groups[g])
+          offers.push_back(static_cast<std::int64_t>(of(member).control->next_number()));
         for (const int member : play_.groups[g]) of(member).offers[g] = offers, ++of(member).met;
         return;
       }
-      rank.books[g] = std::make_unique<CallBook>(*rank.line, membership(r, act.group));
+      rank.agreements[g] = std::make_unique<CallAgreement>(*rank.control, membership(r, act.group));
     } else if (act.kind == Act::leave) {
-      noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
-      rank.books[g].reset();
+      noticed_ += !thrown_by([&] { rank.agreements[g]->leave(); }).empty();
+      rank.agreements[g].reset();
     } else if (!rank.waits) {  // the call begins
       auto& begun = begun_[g][static_cast<std::size_t>(r)];
       const std::uint64_t history = ((begun.empty() ? 0 : begun.back()) + act.signature) * 0x9E3779B97F4A7C15u | 1;
@@ -252,7 +254,7 @@ class Stage {
       Run run;
       run.sequence = ++rank.sequence[g];
       run.history = history;
-      rank.books[g]->note(run, act.signature);
+      rank.agreements[g]->note(run, act.signature);
       rank.waits = true;
       rank.has_looked = rank.has_asked = false;
       return;
@@ -269,10 +271,10 @@ class Stage {
     if (parent < 0) return {members, self, 1, of(r).offers[static_cast<std::size_t>(group)]};
     const auto& all = play_.groups[static_cast<std::size_t>(parent)];
     const auto place = [&](int rank) { return static_cast<int>(std::find(all.begin(), all.end(), rank) - all.begin()); };
-    return pair_of(of(r).books[static_cast<std::size_t>(parent)]->group(), place(members[0]), place(members[1]));
+    return pair_of(of(r).agreements[static_cast<std::size_t>(parent)]->group(), place(members[0]), place(members[1]));
   }
 
-  static std::string name_of(int to, const Letter& l) {
+  static std::string name_of(int to, const ControlMessage& l) {
     return fmt::format("<{}{}{}:{},{},{};{}>", l.sender, static_cast<int>(l.kind), to, l.to.number, l.to.from, l.to.to,
                        l.sequence);
   }
@@ -308,4 +310,4 @@ inline Act join(int group) { return {Act::join, group}; }
 inline Act leave(int group) { return {Act::leave, group}; }
 inline Act call(int group, std::uint64_t signature, int waits_for = -1) { return {Act::call, group, signature, waits_for}; }
 
-}  // namespace chorale::test::letters
+}  // namespace chorale::test::control
