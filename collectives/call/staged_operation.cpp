@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 
-// The plan of the same call on the stand-ins. Averages are divided on the host, outside the inner operation.
+// The plan of the same call on the bounce buffers. Averages are divided on the host, outside the inner operation.
 Plan other_side(Plan plan) {
   plan.on_device = !plan.on_device;
   plan.divide = false;
@@ -17,7 +17,7 @@ Plan other_side(Plan plan) {
 
 }  // namespace
 
-StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins)
+StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator host)
     : plan_(plan), device_(std::move(device)), inner_(group.prepare(other_side(plan))), copy_(device_->async_copy()) {
   const Problem& p = plan_.problem;
   const std::int64_t width = size_of(plan_.dtype);
@@ -27,15 +27,15 @@ StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr
       p.in_place ? p.output_home() * width : (input_bytes_ + cache_line - 1) / cache_line * cache_line;
   const std::int64_t before = p.in_place ? p.input_home() * width : 0;
   const std::int64_t vector = p.in_place ? p.blocks.total() * width : 0;
-  stand_in_ = stand_ins.allocate(std::max({vector, before + input_bytes_, behind + output_bytes_}), Category::comm);
-  if (plan_.on_device) device_->pin(stand_in_.data(), stand_in_.bytes());
-  input_ = static_cast<std::byte*>(stand_in_.data()) + before;
-  output_ = static_cast<std::byte*>(stand_in_.data()) + behind;
+  bounce_ = host.allocate(std::max({vector, before + input_bytes_, behind + output_bytes_}), Category::comm);
+  if (plan_.on_device) device_->pin(bounce_.data(), bounce_.bytes());
+  input_ = static_cast<std::byte*>(bounce_.data()) + before;
+  output_ = static_cast<std::byte*>(bounce_.data()) + behind;
 }
 
 StagedOperation::~StagedOperation() {
   copy_.reset();
-  if (plan_.on_device) device_->release(stand_in_.data());
+  if (plan_.on_device) device_->release(bounce_.data());
 }
 
 // Enqueues the copy even if the input is empty, because its completion shows that the device is no longer using the output

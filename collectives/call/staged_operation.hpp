@@ -1,15 +1,15 @@
 // A call on buffers that the transport does not reach. These are host buffers for nccl, and device buffers for shm, and for
-// ucx and mpi unless they are CUDA-aware. The input is copied to a stand-in, a buffer that the transport reaches. The call
-// runs on stand-ins, and the result is copied to the caller's output.
+// ucx and mpi unless they are CUDA-aware. The input is copied to a bounce buffer, a buffer that the transport reaches. The
+// call runs on bounce buffers, and the result is copied to the caller's output.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
-//   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           the reverse for nccl
+//   host            └─▶ bounce buffer ── the operation ──▶ bounce buffer ┘           the reverse for nccl
 //
-// Stand-ins are allocated once per operation, in the transport's own memory. For shm this is mapped memory, so peers read
-// stand-ins directly. Host stand-ins are pinned. The copy of the input waits for all device work that was enqueued before
-// the call. The output is complete once progress() returns true. Copies are polled like messages, so nothing blocks on them
-// (src/memory/async_copy.hpp). A library matches native collectives by their order. So a call starts only after all earlier
-// calls of its group (communicator_state.cpp), even if its input was copied before their inputs.
+// Bounce buffers are allocated once per operation, in the transport's own memory. For shm this is mapped memory, so peers
+// read bounce buffers directly. Host bounce buffers are pinned. The copy of the input waits for all device work that was
+// enqueued before the call. The output is complete once progress() returns true. Copies are polled like messages, so nothing
+// blocks on them (src/memory/async_copy.hpp). A library matches native collectives by their order. So a call starts only
+// after all earlier calls of its group (communicator_state.cpp), even if its input was copied before their inputs.
 //
 // Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
 // communicator cuts a large all_reduce, reduce or broadcast into pieces and has several in flight (communicator_state.cpp).
@@ -27,8 +27,8 @@ constexpr std::int64_t staged_piece_bytes = 1 << 20;
 class StagedOperation final : public Operation {
  public:
   // `plan` says where the caller's buffers are. `device` is the memory of the device on which either the buffers or the
-  // stand-ins lie.
-  StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins);
+  // bounce buffers lie.
+  StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator host);
   ~StagedOperation() override;
 
   void await_input(const void* input) override;
@@ -45,9 +45,9 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
-  // Holds the stand-ins of input and output, one after the other; in place, they share one vector. Declared before inner_,
-  // so destroyed after it: after an error, messages of inner_ may still arrive here.
-  Buffer stand_in_;
+  // Holds the bounce buffers of input and output, one after the other; in place, they share one vector. Declared before
+  // inner_, so destroyed after it: after an error, messages of inner_ may still arrive here.
+  Buffer bounce_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;
   std::byte *input_ = nullptr, *output_ = nullptr;

@@ -100,7 +100,7 @@ class Transport {
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
   // Whether schedules can work directly on host buffers. `on_device` asks about device buffers, `native` about the library's
-  // own collectives. Buffers out of reach are copied to stand-ins (staged_operation.hpp).
+  // own collectives. Buffers out of reach are copied to bounce buffers (staged_operation.hpp).
   virtual bool reaches(bool on_device, bool /*native*/) const { return !on_device; }
   virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // sets the device where callers' buffers may lie
   virtual Memory& memory() = 0;  // the memory that peers reach fastest: mapped by all of them, if there is any

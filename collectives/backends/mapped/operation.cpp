@@ -274,7 +274,7 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Copies the output out of a stand-in, if there is one. Returns true once no other rank reads this rank's memory.
+// Copies the output out of a bounce buffer, if there is one. Returns true once no other rank reads this rank's memory.
 bool MappedOperation::finish() {
   const Program& program = part_->program;
   if (!given_back_) places_.give_back(first_, part_->problem);

@@ -1,7 +1,7 @@
 // One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on flag pages
 // (flag_page.hpp).
 //
-// Only an operation's first run may allocate. With ordinary buffers, which peers cannot map, it allocates stand-ins in
+// Only an operation's first run may allocate. With ordinary buffers, which peers cannot map, it allocates bounce buffers in
 // symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel reads. For sums of
 // vectors that exceed the caches, it allocates space for one piece.
 //

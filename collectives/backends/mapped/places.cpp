@@ -30,7 +30,7 @@ const Whereabouts& Places::find() {
     where_.stays[which] = !(reach_.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
     if (!where_.stays[which]) continue;
     where_.in_slices = slice_count_ > 0;
-    Buffer& buffer = stand_in_[p.in_place ? input : which];
+    Buffer& buffer = bounce_[p.in_place ? input : which];
     if (!buffer.data())
       buffer = reach_.memory().allocate((slice_count_ > 0 ? slice_count_ : whole) * element_, Category::comm);
     place_[which] = static_cast<std::byte*>(buffer.data()) + (p.in_place ? homes[which] * element_ : 0);

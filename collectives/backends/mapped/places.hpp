@@ -1,12 +1,12 @@
 // Where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not mapped. Either
-// the kernel reads them for a peer, or they are copied to and from a stand-in. A stand-in is a buffer in symmetric memory,
-// which the first such call allocates.
+// the kernel reads them for a peer, or they are copied to and from a bounce buffer. A bounce buffer is a buffer in symmetric
+// memory, which the first such call allocates.
 //
 //   buffer                                         peers access
 //   mapped                                         the buffer
-//   ordinary, in a call that is cut into slices    a stand-in of one slice (so all ranks run the call in slices)
-//   ordinary, other calls, up to copied_up_to      a stand-in of the whole vector
-//   ordinary, other calls, larger                  the buffer, through the kernel; a stand-in if such reads are forbidden
+//   ordinary, in a call that is cut into slices    a bounce buffer of one slice (so all ranks run the call in slices)
+//   ordinary, other calls, up to copied_up_to      a bounce buffer of the whole vector
+//   ordinary, other calls, larger                  the buffer, through the kernel; a bounce buffer if such reads are forbidden
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/transport/transport.hpp"
@@ -18,7 +18,7 @@ constexpr int scratch = static_cast<int>(Place::scratch);
 
 struct Whereabouts {     // what a rank shows to its peers
   Location location[3];  // of input, output and scratch
-  bool stays[3];   // every slice uses the same location (a stand-in or scratch); otherwise slices are consecutive there
+  bool stays[3];   // every slice uses the same location (a bounce buffer or scratch); otherwise slices are consecutive there
   bool in_slices;  // this rank has ordinary buffers and can run the call only in slices
 };
 
@@ -28,7 +28,7 @@ class Places {
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
   const Whereabouts& find();  // decides where peers find this rank's buffers in the run
-  // Call take_in when a part begins at element `first`, and give_back when it is over. If there are stand-ins, these
+  // Call take_in when a part begins at element `first`, and give_back when it is over. If there are bounce buffers, these
   // functions copy the part's input in and its output out.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
@@ -51,7 +51,7 @@ class Places {
   const Problem problem_;
   const std::int64_t element_, slice_count_;
   const bool streams_;
-  Buffer scratch_, stand_in_[2];
+  Buffer scratch_, bounce_[2];
   Whereabouts where_ = {};
   void* vector_[2] = {};  // the caller's buffers
   std::byte* place_[3] = {};

@@ -1,11 +1,11 @@
 // Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
 // same element of the inputs. So the call equals a sequence of calls, one per slice. This is used if a rank's buffers lie in
-// ordinary memory, which peers cannot map. Such buffers are copied through a stand-in in symmetric memory. A slice is still
-// in the L2 cache when peers read it; a whole vector would not be.
+// ordinary memory, which peers cannot map. Such buffers are copied through a bounce buffer in symmetric memory. A slice is
+// still in the L2 cache when peers read it; a whole vector would not be.
 //
 //   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                     ⇅
-//   stand-in     |  slice  |                                     symmetric memory for one slice, used for all slices in turn
+//   bounce buffer     |  slice  |                                     symmetric memory for one slice, used for all slices in turn
 #pragma once
 #include <memory>
 

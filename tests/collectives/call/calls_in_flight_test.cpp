@@ -86,8 +86,8 @@ std::string a_refused_call_leaves_the_group_alone(Communicator& c) {
   return all.back() == 1 ? "" : "the next call is wrong";
 }
 
-// A stand-in is symmetric memory that a backend uses in place of an ordinary buffer. For a call in place, the stand-in must
-// hold the larger of the two vectors.
+// A bounce buffer is symmetric memory that a backend uses in place of an ordinary buffer. For a call in place, the bounce
+// buffer must hold the larger of the two vectors.
 std::string an_uneven_exchange_in_place(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   std::vector<std::int64_t> given(p, c.rank() == 0 ? 5000 : 3), taken(p, 3);
@@ -98,11 +98,11 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
     for (const std::int64_t count : counts) sum += count;
     return sum;
   };
-  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // a stand-in that is too small would spill into this
+  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // a bounce buffer that is too small would spill into this
   std::memset(fence.data(), 1, 1 << 18);
   c.all_to_all({x.data(), total(given), DType::f32}, {x.data(), total(taken), DType::f32}, given, taken);
   for (int i = 0; i < 1 << 18; ++i)
-    if (static_cast<const char*>(fence.data())[i] != 1) return "memory beside the stand-in was overwritten";
+    if (static_cast<const char*>(fence.data())[i] != 1) return "memory beside the bounce buffer was overwritten";
   return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? ""
                                                                                                  : "wrong blocks arrived";
 }
