@@ -9,8 +9,8 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/common/hosts_option.hpp"
+#include "experiments/common/pinning.hpp"
 #include "experiments/common/run_record.hpp"
-#include "experiments/common/seats.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/built.hpp"
@@ -175,15 +175,15 @@ class Info final : public Command {
   }
 
   void check(const Launch& launch) override {
-    if (!layout_.empty()) seats_ = imagined(launch);
+    if (!layout_.empty()) pinning_ = imagined(launch);
     if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank, because each writes a log there
   }
 
   int run(Session& session) override {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
-    if (seats_ && seats_->topology.names.empty()) {
-      seats_->topology = topology_of(*session.runtime);
-      seats_->places = places_of(*session.runtime);
+    if (pinning_ && pinning_->topology.names.empty()) {
+      pinning_->topology = topology_of(*session.runtime);
+      pinning_->places = places_of(*session.runtime);
     }
     if (session.runtime->rank() == 0) print(ranks);
     if (run_dir_.empty()) return 0;
@@ -196,38 +196,38 @@ class Info final : public Command {
   }
 
  private:
-  // The seats on hosts that --hosts names, or on one host if a single process draws a layout of several ranks. The topology
-  // of a launch is not known yet, and stays empty.
-  Seats imagined(const Launch& launch) const {
-    Seats seats{.layout = parse_layout(layout_, 0)};
+  // The pinning on hosts that --hosts names, or on one host if a single process draws a layout of several ranks. The
+  // topology of a launch is not known yet, and stays empty.
+  Pinning imagined(const Launch& launch) const {
+    Pinning pinning{.layout = parse_layout(layout_, 0)};
     const bool launched = hosts_.empty() && launch.size > 1;
-    if (!hosts_.empty()) seats.topology = Topology::parse(hosts_, 0);
-    const std::int64_t one_replica = seats.layout.shards() * seats.layout.stages() * seats.layout.context_ranks();
+    if (!hosts_.empty()) pinning.topology = Topology::parse(hosts_, 0);
+    const std::int64_t one_replica = pinning.layout.shards() * pinning.layout.stages() * pinning.layout.context_ranks();
     const std::int64_t world = launched          ? launch.size
-                               : !hosts_.empty() ? std::ssize(seats.topology.host_of)
-                                                 : std::max<std::int64_t>(seats.layout.replicas(), 1) * one_replica;
+                               : !hosts_.empty() ? std::ssize(pinning.topology.host_of)
+                                                 : std::max<std::int64_t>(pinning.layout.replicas(), 1) * one_replica;
     if (!launched && world > most_ranks_shown)
       usage_error("too many ranks to draw", fmt::format("{} ranks", world),
                   fmt::format("name a layout of at most {} ranks", most_ranks_shown));
-    seats.layout = inferred(seats.layout, world);
-    if (seats.layout.ranks() != world)
+    pinning.layout = inferred(pinning.layout, world);
+    if (pinning.layout.ranks() != world)
       usage_error("the layout needs another number of ranks",
-                  fmt::format("{} has {} ranks; there are {}", to_string(seats.layout), seats.layout.ranks(), world),
+                  fmt::format("{} has {} ranks; there are {}", to_string(pinning.layout), pinning.layout.ranks(), world),
                   "give --hosts numbers with that sum, or another layout");
-    if (const AxisOrder order = train::order_of(order_); !order.empty()) seats.layout.order = order;
-    if (!launched && hosts_.empty()) seats.topology = Topology::of_one_host(static_cast<int>(world));
-    return seats;
+    if (const AxisOrder order = train::order_of(order_); !order.empty()) pinning.layout.order = order;
+    if (!launched && hosts_.empty()) pinning.topology = Topology::of_one_host(static_cast<int>(world));
+    return pinning;
   }
 
   void print(const std::vector<RankFacts>& ranks) const {
-    if (seats_ && format_ == "text") return fmt::print("{}", drawing_of(*seats_));
+    if (pinning_ && format_ == "text") return fmt::print("{}", drawing_of(*pinning_));
     Json all{{"chorale", describe_build()},
              {"machine", describe_machine()},
              {"backends", describe_backends()},
              {"devices", describe_devices()},
              {"topology", describe_topology(topology_of(ranks))},
              {"ranks", describe_ranks(ranks)}};
-    if (seats_) all["seats"] = json_of(*seats_);
+    if (pinning_) all["seats"] = json_of(*pinning_);
     if (format_ == "json")
       fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
     else
@@ -236,7 +236,7 @@ class Info final : public Command {
 
   std::string format_ = "text", run_dir_, layout_, hosts_;
   std::vector<std::string> order_{"auto"};
-  std::optional<Seats> seats_;  // if --layout is given
+  std::optional<Pinning> pinning_;  // if --layout is given
 };
 
 }  // namespace

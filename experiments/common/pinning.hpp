@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-struct Seats {
+struct Pinning {
   Layout layout;
   Topology topology;
   std::vector<std::string> places;  // by rank: "socket 0, cores 0-3"; empty for hosts that are only imagined
 };
 
-std::string drawing_of(const Seats& seats);  // at most 80 columns
-nlohmann::ordered_json json_of(const Seats& seats);
+std::string drawing_of(const Pinning& pinning);  // at most 80 columns
+nlohmann::ordered_json json_of(const Pinning& pinning);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-#include "experiments/common/seats.hpp"
+#include "experiments/common/pinning.hpp"
 
 #include <fmt/format.h>
 
@@ -49,18 +49,18 @@ std::int64_t crossing(const std::vector<RankGroup>& groups, const Topology& topo
 }
 
 // The cells of one host, in rows of `per_row`. A cell has a second line if a place is known.
-std::string host_row(const Seats& seats, int host, std::size_t name_width, std::size_t cell_width, std::size_t per_row) {
+std::string host_row(const Pinning& pinning, int host, std::size_t name_width, std::size_t cell_width, std::size_t per_row) {
   const auto lines_of = [&](std::span<const int> ranks) {
     std::string first, second;
     for (const int rank : ranks) {
-      const std::string number = fmt::format("{:>{}}", rank, std::to_string(seats.topology.host_of.size() - 1).size());
-      first += " │ " + padded(number + coordinates(seats.layout, rank), cell_width);
-      if (!seats.places.empty()) second += " │ " + padded(seats.places[static_cast<std::size_t>(rank)], cell_width);
+      const std::string number = fmt::format("{:>{}}", rank, std::to_string(pinning.topology.host_of.size() - 1).size());
+      first += " │ " + padded(number + coordinates(pinning.layout, rank), cell_width);
+      if (!pinning.places.empty()) second += " │ " + padded(pinning.places[static_cast<std::size_t>(rank)], cell_width);
     }
     return std::pair{trim(first), trim(second)};
   };
-  const std::vector<int> ranks = seats.topology.ranks_on(host);
-  std::string rows, name = cut(seats.topology.names[static_cast<std::size_t>(host)], static_cast<int>(name_width));
+  const std::vector<int> ranks = pinning.topology.ranks_on(host);
+  std::string rows, name = cut(pinning.topology.names[static_cast<std::size_t>(host)], static_cast<int>(name_width));
   for (std::size_t from = 0; from < ranks.size(); from += per_row) {
     const auto [first, second] = lines_of(std::span(ranks).subspan(from, std::min(per_row, ranks.size() - from)));
     rows += fmt::format(" {} {}\n", padded(std::exchange(name, ""), name_width), first);
@@ -71,8 +71,8 @@ std::string host_row(const Seats& seats, int host, std::size_t name_width, std::
 
 }  // namespace
 
-std::string drawing_of(const Seats& seats) {
-  const auto& [layout, topology, places] = seats;
+std::string drawing_of(const Pinning& pinning) {
+  const auto& [layout, topology, places] = pinning;
   const auto ranks = topology.host_of.size();
   std::size_t name_width = 0, cell_width = 0;
   for (const std::string& name : topology.names) name_width = std::clamp(name.size(), name_width, std::size_t{16});
@@ -84,7 +84,7 @@ std::string drawing_of(const Seats& seats) {
                                  topology.hosts(), topology.hosts() == 1 ? "" : "s");
   const AxisOrder axes = layout.outwards_in();
   text += axes.size() > 1 ? fmt::format("; from the outermost axis: {}\n\n", join(axes, ",")) : "\n\n";
-  for (int host = 0; host < topology.hosts(); ++host) text += host_row(seats, host, name_width, cell_width, per_row);
+  for (int host = 0; host < topology.hosts(); ++host) text += host_row(pinning, host, name_width, cell_width, per_row);
   if (!axes.empty()) text += "\n";
   for (const std::string& axis : axes_with_groups(layout)) {
     const std::vector<RankGroup> groups = groups_along(layout, axis);
@@ -99,9 +99,9 @@ std::string drawing_of(const Seats& seats) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const Seats& seats) {
+nlohmann::ordered_json json_of(const Pinning& pinning) {
   using Json = nlohmann::ordered_json;
-  const auto& [layout, topology, places] = seats;
+  const auto& [layout, topology, places] = pinning;
   Json ranks = Json::array(), axes = Json::array();
   for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
     const auto host = static_cast<std::size_t>(topology.host_of[rank]);
