@@ -80,9 +80,9 @@ bool Selector::is_calibrated(const std::string& backend, const Problem& problem)
   return number == 1 || (!backend_named(backend).maps_memory && has_level("network"));
 }
 
-double Selector::usual_beat(const std::string& backend, const Problem& problem) const {
+double Selector::usual_barrier(const std::string& backend, const Problem& problem) const {
   if (!is_calibrated(backend, problem)) return -1;
-  return forecast::nearest(machine_, backend, "host", problem.size, number_of_hosts(problem.hosts))->beat;
+  return forecast::nearest(machine_, backend, "host", problem.size, number_of_hosts(problem.hosts))->barrier;
 }
 
 double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,

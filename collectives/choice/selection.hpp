@@ -52,7 +52,7 @@ class Selector {
                  DType dtype) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
   // How long a barrier took when the prices of such calls were measured, in seconds; negative if that is unknown.
-  double usual_beat(const std::string& backend, const Problem& problem) const;
+  double usual_barrier(const std::string& backend, const Problem& problem) const;
   const Machine& machine() const { return machine_; }
 
  private:

@@ -10,7 +10,7 @@
 #include "collectives/forecast/fit.hpp"
 #include "collectives/schedule/algorithms.hpp"
 #include "collectives/schedule/chunking.hpp"
-#include "experiments/bench/beat.hpp"
+#include "experiments/bench/barrier_time.hpp"
 #include "experiments/bench/compute_rates.hpp"
 #include "experiments/bench/forecast_errors.hpp"
 #include "experiments/common/statistics.hpp"
@@ -27,7 +27,7 @@ namespace chorale::bench {
 namespace {
 
 constexpr double most_stalled = 4;
-constexpr std::size_t fewest_beats = 10;  // with fewer, none can be called usual
+constexpr std::size_t fewest_barriers = 10;  // with fewer, none can be called usual
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
 // The ranks' hosts and machines. Emulated hosts run on one kernel, and share its cores.
@@ -144,15 +144,15 @@ SumRate measure_sum(DType dtype, Clock& clock) {
 std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
                              const std::function<bool()>& tick) {
   const std::string& backend = series.at(0).row.backend;
-  const bool can_compare = hosts_of(site) == 1 && !site.crowded() && series.size() >= fewest_beats;
-  std::vector<double> beats;
-  for (const Series& one : series) beats.push_back(one.beat);
-  const double usual = usual_beat(std::move(beats));
+  const bool can_compare = hosts_of(site) == 1 && !site.crowded() && series.size() >= fewest_barriers;
+  std::vector<double> barriers;
+  for (const Series& one : series) barriers.push_back(one.barrier);
+  const double usual = usual_barrier(std::move(barriers));
   std::vector<forecast::Timed> rows;
   for (const Series& one : series) {
     const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);
     if (!algorithm || one.row.what == Collective::barrier || one.wrong > 0 || one.slowest.empty()) continue;
-    if (can_compare && !is_usual(one.beat, usual)) continue;
+    if (can_compare && !is_usual(one.barrier, usual)) continue;
     require(one.row.dtype == DType::f32, "prices are fitted to calls with f32, not {}", name_of(one.row.dtype));
     std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
@@ -165,7 +165,7 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
                                     known_prices(known, backend, site));
   if (!fitted) return {};
   Level level{.backend = backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
-  if (can_compare) level.beat = usual;
+  if (can_compare) level.barrier = usual;
   level.shared_cores = level.hosts > 1 && std::ranges::max(site.machine_of) == 0;
   level.rows = static_cast<int>(rows.size()), level.error = fitted->error, level.error_95 = fitted->error_95;
   Level between = level;
@@ -212,7 +212,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
       if (own.empty()) continue;
       const auto tick = [&] {
         progress.update(static_cast<std::int64_t>(b), sweep.backends[b]);
-        if (Flight* const flight = runtime.flight()) flight->beat();
+        if (Flight* const flight = runtime.flight()) flight->heartbeat();
         return complete = complete && !(sweep.how.told_to_stop && sweep.how.told_to_stop());
       };
       const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;

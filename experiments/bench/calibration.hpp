@@ -9,7 +9,7 @@
 // prices within a host are those that an earlier run on one host has found, if there was one: between hosts, most of a
 // call's time is the network's, and says little about them.
 //
-// Calls before which the cores had another distance than usual do not count (beat.hpp).
+// Calls before which the cores had another distance than usual do not count (barrier_time.hpp).
 #pragma once
 #include <string>
 

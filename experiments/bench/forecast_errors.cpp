@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/bench/beat.hpp"
+#include "experiments/bench/barrier_time.hpp"
 #include "experiments/common/simulated.hpp"
 
 namespace chorale::bench {
@@ -34,19 +34,19 @@ struct Contest {
   static bool same_work(const SeriesRow& a, const SeriesRow& b) { return a.chosen == b.chosen && a.chunks == b.chunks; }
 };
 
-// Whether the cores were as far apart as when the prices were measured (beat.hpp), as far as is known.
+// Whether the cores were as far apart as when the prices were measured (barrier_time.hpp), as far as is known.
 bool is_comparable(const SeriesRow& row) {
   return std::isnan(row.barrier) || std::isnan(row.usual_barrier) || row.oversubscribed ||
          is_usual(row.barrier, row.usual_barrier);
 }
 
 std::string left_out(const std::vector<const SeriesRow*>& rows) {
-  std::vector<double> beats;
-  for (const SeriesRow* row : rows) beats.push_back(row->barrier);
+  std::vector<double> barriers;
+  for (const SeriesRow* row : rows) barriers.push_back(row->barrier);
   return fmt::format(
       "# not compared: {} rows, before which a barrier took {:.2g} µs; it took {:.2g} µs when the prices were measured, so "
       "the cores had another distance\n",
-      rows.size(), 1e6 * usual_beat(std::move(beats)), 1e6 * rows[0]->usual_barrier);
+      rows.size(), 1e6 * usual_barrier(std::move(barriers)), 1e6 * rows[0]->usual_barrier);
 }
 
 std::string quantiles(std::vector<double> errors) {

@@ -15,7 +15,7 @@ namespace {
 // How often ranks look for a signal. A launcher kills its ranks about one second after it has asked them to end.
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
-constexpr int barriers_of_beat = 10;
+constexpr int barriers_timed = 10;
 
 // Whether the backend can allocate memory where the buffers will be: on the device or on the host.
 bool lends(const Communicator& world, const How& how) {
@@ -48,11 +48,11 @@ std::optional<double> Bench::look(double spent) {
 }
 
 // Collective. The fastest of a few barriers, in seconds.
-double Bench::beat() {
+double Bench::barrier_seconds() {
   const Clock& clock = world_.clock();
   double fastest = std::numeric_limits<double>::infinity();
   team_.barrier();
-  for (int i = 0; i < barriers_of_beat; ++i) {
+  for (int i = 0; i < barriers_timed; ++i) {
     const double started = clock.seconds();
     team_.barrier();
     fastest = std::min(fastest, clock.seconds() - started);
@@ -102,7 +102,7 @@ Series Bench::measure(const Case& row) {
   Communicator& communicator = communicator_for(row);
   const Clock& clock = communicator.clock();
   buffers_.lend(row.bytes());
-  const double beat_before = beat();
+  const double barrier = barrier_seconds();
 
   double seconds = 0, spent = 0;
   const auto timed = [&](std::int64_t i) {
@@ -143,7 +143,7 @@ Series Bench::measure(const Case& row) {
   const std::int64_t sent = communicator.traffic().bytes_sent;
   tally.bytes_sent = sent < 0 ? -1 : static_cast<double>(sent - sent_before) / static_cast<double>(repetitions);
   Series series = gather(row, tally);
-  series.beat = beat_before;
+  series.barrier = barrier;
   if (how_.ceiling) series.ceiling = ceiling_of(row, std::min<std::int64_t>(repetitions, 200));
   if (team_.rank() == 0) series.choice = communicator.choice(call_of(row, mine, 0));
   return series;

@@ -11,7 +11,8 @@
 // (calls are slower than the last call of the warm-up), the series ends after fewer repetitions. A number of repetitions
 // that the user gave is kept.
 //
-// Before each series, a few barriers are timed. The fastest shows how far apart the cores are at that moment (beat.hpp).
+// Before each series, a few barriers are timed. The fastest shows how far apart the cores are at that moment
+// (barrier_time.hpp).
 #pragma once
 #include <functional>
 #include <memory>
@@ -49,7 +50,7 @@ struct Series {
   std::int64_t wrong = -1;                 // wrong elements of all ranks in all checked calls; −1: not checked
   double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
   double ceiling = -1;                     // seconds of the memory ceiling; −1: not measured
-  double beat = -1;                        // seconds of a barrier just before the series; −1: unknown
+  double barrier = -1;                     // seconds of a barrier just before the series; −1: unknown
   double closed_form = -1;                 // seconds by the planner's closed form, of a simulated call; −1: none
 };
 
@@ -66,7 +67,7 @@ class Bench {
   void prepare(const Values& values, const Call& call, const Problem& mine) const;
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
   std::optional<double> look(double spent);
-  double beat();
+  double barrier_seconds();
   struct Tally {  // one rank's results of a series
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted

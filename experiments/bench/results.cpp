@@ -41,7 +41,7 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const Choice& ran = series.choice;
   row.predicted = or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype));
   row.calibrated = selector.is_calibrated(asked.backend, asked.problem());
-  row.usual_barrier = or_unknown(selector.usual_beat(asked.backend, asked.problem()));
+  row.usual_barrier = or_unknown(selector.usual_barrier(asked.backend, asked.problem()));
   if (const Algorithm* algorithm = find_algorithm(asked.what, ran.algorithm)) {
     row.bytes_predicted = 0;
     for (const Schedule& schedule : plan_all_ranks(*algorithm, asked.problem()))
@@ -96,7 +96,7 @@ SeriesRow row_of(const Series& series, const Conditions& conditions, const Selec
                 .p5 = s.p5,
                 .p95 = s.p95,
                 .ceiling = or_unknown(series.ceiling),
-                .barrier = or_unknown(series.beat)};
+                .barrier = or_unknown(series.barrier)};
   add_bandwidths(row, asked);
   predict(row, series, selector);
   return row;

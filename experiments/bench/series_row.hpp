@@ -85,7 +85,7 @@ struct SeriesRow {
         column("algbw_bytes_per_s", &Row::algorithm_bandwidth, "byte s-1", "size divided by time").only_printed(),
         column("busbw_bytes_per_s", &Row::bus_bandwidth, "byte s-1", "the same over the busiest link").only_printed(),
         column("launches", &Row::launches, "1", "launches whose medians these are").only_printed(),
-        column("barrier_seconds", &Row::barrier, "s", "barrier just before the calls (beat.hpp)").only_printed(),
+        column("barrier_seconds", &Row::barrier, "s", "barrier just before the calls (barrier_time.hpp)").only_printed(),
         column("usual_barrier_seconds", &Row::usual_barrier, "s", "barrier when prices were measured").only_printed(),
     };
   }

@@ -276,7 +276,7 @@ class Compare final : public Command {
     if (session.runtime->rank() != 0) return {};
     Outcome outcome;
     outcome.trouble = run_outside(turn, suite_.pattern, record.folder, cpus_, session.clock, [&](int pid) {
-      if (Flight* const flight = session.runtime->flight()) flight->beat();
+      if (Flight* const flight = session.runtime->flight()) flight->heartbeat();
       if (const auto signal = signals_->pending()) outcome.stopped = true, kill(-pid, *signal);
     });
     if (outcome.stopped) return {.stopped = true};

@@ -157,7 +157,7 @@ class Prove final : public Command {
       training = std::make_unique<Training>(options, std::move(mesh), *pool, clock);
       while (training->steps() < steps_) {
         const StepResult result = training->step(read);
-        if (flight_) flight_->beat();
+        if (flight_) flight_->heartbeat();
         history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
         // The fingerprint of the states would wait for a delayed update, which must overlap the next step.
         if (options.update != UpdateTime::delayed || training->steps() == steps_)

@@ -49,7 +49,7 @@ struct Level {
   bool shared_cores = false;  // these hosts are emulated: they share the cores of one machine
   std::string measured;
   bool busy = false;
-  double beat = -1;                // seconds of a barrier during the run; −1: unknown
+  double barrier = -1;             // seconds of a barrier during the run; −1: unknown
   int rows = 0;                    // timed rows that the prices were fitted to
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these rows
   std::map<std::string, std::vector<double>> prices;  // by key: see price_keys()

@@ -51,14 +51,14 @@ std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int
   put_list(call.members, group.members);
   put(call.words, words);
   std::atomic_ref(page_->newest).store(ticket, std::memory_order_release);
-  beat();
+  heartbeat();
   return ticket;
 }
 
 void Flight::over(std::uint64_t ticket, FlightCall::State state) {
   FlightCall& call = page_->calls[ticket % FlightPage::kept];
   if (call.ticket == ticket) call.state = state;
-  beat();
+  heartbeat();
 }
 
 void Flight::stands(std::uint64_t ticket, std::uint64_t steps, int awaits) {

@@ -1,7 +1,7 @@
 // A rank's side of its flight recorder (flight_page.hpp): notes what the rank does, and tells its waits when the guard has
 // found that the run cannot go on.
 //
-//   flight.now("step 12")      flight.begin(…) … flight.over(ticket)      flight.beat()      flight.waits(…)
+//   flight.now("step 12")      flight.begin(…) … flight.over(ticket)      flight.heartbeat()      flight.waits(…)
 #pragma once
 #include <sys/mman.h>
 
@@ -36,14 +36,14 @@ class Flight {
   Flight(Descriptor line, SharedPage page) : line_(std::move(line)), page_(std::move(page)) {}
   ~Flight();  // tells the guard that this rank has finished
 
-  void now(std::string_view what) { put(page_->doing, what), beat(); }
+  void now(std::string_view what) { put(page_->doing, what), heartbeat(); }
   void record_in(std::string_view folder) { put(page_->folder, folder); }
-  void saved(std::string_view checkpoint) { put(page_->saved, checkpoint), beat(); }
+  void saved(std::string_view checkpoint) { put(page_->saved, checkpoint), heartbeat(); }
   void asked_to_end() { page_->asked_to_end = 1; }
   std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
   void failed(int exit_code);
   void idle() { std::atomic_ref(page_->idles).store(page_->idles + 1, std::memory_order_relaxed); }
-  void beat() { std::atomic_ref(page_->beats).store(page_->beats + 1, std::memory_order_relaxed); }
+  void heartbeat() { std::atomic_ref(page_->heartbeats).store(page_->heartbeats + 1, std::memory_order_relaxed); }
 
   struct Group {
     std::uint64_t mark = 0;    // equal on all members

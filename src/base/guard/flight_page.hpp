@@ -2,7 +2,7 @@
 // writes to it with plain stores while it works. The guard can read it even if the rank is dead, stopped or in an endless
 // loop.
 //
-//   rank ── writes ──▶ beats  doing  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
+//   rank ── writes ──▶ heartbeats  doing  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
 //
 // Cost: some stores for each call; experiments/findings/reliability.md compares runs with and without it. All members are
 // numbers and fixed texts, so a copy of the page is valid in any process.
@@ -46,17 +46,17 @@ struct FlightPage {
   Fate fate = Fate::running;
   std::int32_t exit_code = 0;  // of a rank that failed
   char host[64] = {};
-  char program[256] = {};     // as the user typed it, for commands in messages
-  char doing[64] = {};        // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
-  char folder[512] = {};      // of the run, for dumps; "" before there is one
-  char saved[512] = {};       // the newest checkpoint; "" before there is one
-  std::uint64_t beats = 0;    // counts everything that this rank gets done: calls, layers, pieces of files
-  std::uint64_t moved = 0;    // steps of schedules, done by a rank that waits
-  std::uint64_t idles = 0;    // polls of all its waits, for other ranks and for files, during set-up too
-  std::uint32_t waits = 0;    // 1: the rank waits for other ranks in a call of a communicator
-  std::uint64_t awaited = 0;  // the ticket of the call that it waits for; 0: that call has not begun
-  double patience = 60;       // seconds without any progress after which such a wait ends
-  std::uint64_t newest = 0;   // the newest ticket
+  char program[256] = {};        // as the user typed it, for commands in messages
+  char doing[64] = {};           // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
+  char folder[512] = {};         // of the run, for dumps; "" before there is one
+  char saved[512] = {};          // the newest checkpoint; "" before there is one
+  std::uint64_t heartbeats = 0;  // counts everything that this rank gets done: calls, layers, pieces of files
+  std::uint64_t moved = 0;       // steps of schedules, done by a rank that waits
+  std::uint64_t idles = 0;       // polls of all its waits, for other ranks and for files, during set-up too
+  std::uint32_t waits = 0;       // 1: the rank waits for other ranks in a call of a communicator
+  std::uint64_t awaited = 0;     // the ticket of the call that it waits for; 0: that call has not begun
+  double patience = 60;          // seconds without any progress after which such a wait ends
+  std::uint64_t newest = 0;      // the newest ticket
   FlightCall calls[kept];
   std::uint64_t groups_so_far = 0;
   FlightGroup groups[kept_groups];

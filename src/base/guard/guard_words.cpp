@@ -80,7 +80,7 @@ Json json_of(const SeenRank& rank) {
           {"doing", fixed_text(page.doing)},
           {"folder", fixed_text(page.folder)},
           {"saved", fixed_text(page.saved)},
-          {"beats", page.beats},
+          {"beats", page.heartbeats},
           {"waits", page.waits},
           {"awaited", page.awaited},
           {"state", std::string(1, rank.state)},
@@ -93,7 +93,7 @@ SeenRank rank_in(const Json& json) {
   SeenRank rank;
   FlightPage& page = rank.page;
   page.rank = json.at("rank"), page.size = json.at("size"), page.pid = json.at("pid");
-  page.beats = json.at("beats"), page.waits = json.at("waits"), page.awaited = json.at("awaited");
+  page.heartbeats = json.at("beats"), page.waits = json.at("waits"), page.awaited = json.at("awaited");
   put(page.host, json.at("host").get<std::string>());
   put(page.program, json.value("program", "chorale"));
   put(page.doing, json.at("doing").get<std::string>());

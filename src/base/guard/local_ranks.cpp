@@ -128,7 +128,7 @@ LocalRanks::Condition LocalRanks::condition_of(int pid) {
 Look LocalRanks::look() {
   Look sum{.ranks = static_cast<int>(ranks_.size())};
   for (Rank& rank : ranks_) {
-    sum.done += rank.page->beats + rank.page->moved;
+    sum.done += rank.page->heartbeats + rank.page->moved;
     sum.idled += rank.page->idles;
     if (!rank.here) continue;
     const bool asked = rank.now.asked_to_end;

@@ -22,7 +22,7 @@ Prices typical(double nearness = 1) {
 }
 
 // The series that a backend would measure if its calls took these seconds.
-std::vector<Series> series_of(const std::string& backend, const Site& site, double beat, std::size_t most,
+std::vector<Series> series_of(const std::string& backend, const Site& site, double barrier, std::size_t most,
                               const std::function<double(const std::vector<Schedule>&)>& seconds) {
   std::vector<Series> all;
   for (std::int64_t count = 256; count <= 1 << 20; count *= 8)
@@ -30,7 +30,7 @@ std::vector<Series> series_of(const std::string& backend, const Site& site, doub
       const int ranks = static_cast<int>(site.host_of.size());
       Series one{.row = {.backend = backend, .algorithm = name, .ranks = ranks, .count = count}};
       const double time = seconds(plan_all_ranks(*find_algorithm(one.row.what, name), one.row.problem()));
-      one.slowest.assign(20, time), one.beat = beat;
+      one.slowest.assign(20, time), one.barrier = barrier;
       if (all.size() < most) all.push_back(one);
     }
   return all;
@@ -41,23 +41,23 @@ std::vector<Series> series_of(const std::string& backend, const Site& site, doub
 TEST_CASE("calls before which the cores had another distance do not count") {
   const Site site = Site::one_host(2, 2);
   for (const bool usually_near : {false, true}) {
-    const auto measured = [&](double nearness, double beat, std::size_t most) {
-      return series_of("shm", site, beat, most,
+    const auto measured = [&](double nearness, double barrier, std::size_t most) {
+      return series_of("shm", site, barrier, most,
                        [&](const auto& ranks) { return forecast::mapped(ranks, 4, site, typical(nearness)); });
     };
     std::vector<Series> all = measured(1, 0.65e-6, usually_near ? 9 : 15);
     for (const Series& near : measured(4, 0.2e-6, usually_near ? 15 : 9)) all.push_back(near);
     const std::vector<Level> levels = levels_of(all, site, {}, go_on);
     REQUIRE(levels.size() == 1);
-    CHECK((levels[0].rows == 15 && levels[0].beat == (usually_near ? 0.2e-6 : 0.65e-6)));
+    CHECK((levels[0].rows == 15 && levels[0].barrier == (usually_near ? 0.2e-6 : 0.65e-6)));
     CHECK(levels[0].error_95 < 0.05);
   }
 }
 
 TEST_CASE("of few calls all count, because none of their distances can be called usual") {
   const Site site = Site::one_host(2, 2);
-  const auto measured = [&](double beat, std::size_t most) {
-    return series_of("shm", site, beat, most,
+  const auto measured = [&](double barrier, std::size_t most) {
+    return series_of("shm", site, barrier, most,
                      [&](const auto& ranks) { return forecast::mapped(ranks, 4, site, typical(1)); });
   };
   std::vector<Series> all = measured(0.65e-6, 5);
@@ -65,7 +65,7 @@ TEST_CASE("of few calls all count, because none of their distances can be called
   const std::vector<Level> levels = levels_of(all, site, {}, go_on);
   REQUIRE(levels.size() == 1);
   CHECK(levels[0].rows == 9);
-  CHECK(levels[0].beat == Level{}.beat);
+  CHECK(levels[0].barrier == Level{}.barrier);
 }
 
 TEST_CASE("with several hosts, the prices within a host are those of an earlier run on one host") {
