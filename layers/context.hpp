@@ -72,7 +72,7 @@ struct Context : RunContext {
   KeyValueCache* cache = nullptr;
   // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then
   // appends their computation to this list. Null: weight_gradient() computes them at once.
-  std::vector<std::function<void()>>* put_off = nullptr;
+  std::vector<std::function<void()>>* deferred_weight_gradients = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
   // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Empty:
   // layers skip the call.
@@ -106,8 +106,8 @@ struct Context : RunContext {
 
   template <class Work>
   void weight_gradient(Work work) {
-    if (put_off)
-      put_off->emplace_back(std::move(work));
+    if (deferred_weight_gradients)
+      deferred_weight_gradients->emplace_back(std::move(work));
     else
       work();
   }

@@ -14,10 +14,10 @@ class LateAsyncCopy final : public AsyncCopy {
  public:
   LateAsyncCopy(std::unique_ptr<AsyncCopy> at_once, std::uint32_t seed) : at_once_(std::move(at_once)), random_(seed) {}
   void fetch(void* to_host, const void* from, std::int64_t bytes) override {
-    put_off([=, this] { at_once_->fetch(to_host, from, bytes); });
+    defer([=, this] { at_once_->fetch(to_host, from, bytes); });
   }
   void send(void* to, const void* from_host, std::int64_t bytes) override {
-    put_off([=, this] { at_once_->send(to, from_host, bytes); });
+    defer([=, this] { at_once_->send(to, from_host, bytes); });
   }
   bool over() override {
     if (polls_ > 0 && --polls_ == 0) copy_();
@@ -25,7 +25,7 @@ class LateAsyncCopy final : public AsyncCopy {
   }
 
  private:
-  void put_off(std::function<void()> copy) {
+  void defer(std::function<void()> copy) {
     copy_ = std::move(copy);
     polls_ = 1 + random_() % 16;
   }

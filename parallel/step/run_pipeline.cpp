@@ -80,9 +80,9 @@ class ScheduleRun {
       }
       return {};
     }
-    context.put_off = schedule_.splits ? &mine.weight_gradients : nullptr;
+    context.deferred_weight_gradients = schedule_.splits ? &mine.weight_gradients : nullptr;
     const Tensor dx = layers.backward(message, context);
-    context.put_off = nullptr;
+    context.deferred_weight_gradients = nullptr;
     require(mine.tape.empty(), "the backward pass left something on the tape");
     require(!mine.kept_inputs || mine.kept_inputs->empty(), "the backward pass left inputs of blocks in the slow tier");
     return dx;

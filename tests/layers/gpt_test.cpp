@@ -119,7 +119,7 @@ TEST_CASE("deferred weight gradients have the same bits as those computed at onc
     Context c = later.context();
     std::vector<std::function<void()>> work;
     c.tape = &later.tape;
-    c.put_off = &work;
+    c.deferred_weight_gradients = &work;
     later.model.layers.forward(later.ids, c);
     later.model.layers.backward({}, c);
     CHECK(norm(later.gradient(later.model.parameters()[0])) == 0);
