@@ -131,7 +131,7 @@ void Optimizer::finish() {
   }
 }
 
-void Optimizer::take_back(const Queue& queue) {
+void Optimizer::roll_back(const Queue& queue) {
   --steps_;
   if (flat_.empty()) return;
   std::vector<WindowParts> items;

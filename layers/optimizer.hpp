@@ -47,7 +47,7 @@ struct OptimizerTier {
   Allocator* states = nullptr;     // where states live; null: in memory
   TierTraffic* traffic = nullptr;  // null: the whole update at once, and nothing is in a slow tier
   std::int64_t elements = 1 << 20;
-  bool keeps_old = false;  // room for the old states and values, so that an update can be taken back
+  bool keeps_old = false;  // room for the old states and values, so that an update can be rolled back
   bool delays = false;     // values change only in publish(): all weights have master copies
 };
 
@@ -68,7 +68,7 @@ class Optimizer {
   void progress();                     // updates windows that have arrived; never waits
   void finish(std::size_t bucket);     // waits until nothing needs the bucket's gradients any more
   void finish();                       // starts what has not been started, and waits for all
-  void take_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
+  void roll_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
 
   // All tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
   // If updates are delayed, also "value/block.0…". Those in a slow tier are read from there.

@@ -27,7 +27,7 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
 }
 
 // Cancels a receive unless it has matched a message. (Open MPI crashes if a completed receive is canceled.)
-void take_back(MPI_Request& request) noexcept {
+void cancel_receive(MPI_Request& request) noexcept {
   int over = 0;
   if (request == MPI_REQUEST_NULL) return;
   if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && !over) PMPI_Cancel(&request);
@@ -85,7 +85,7 @@ MpiMessenger::~MpiMessenger() {
 
 void MpiMessenger::cancel() noexcept {
   for (std::size_t i = 0; i < active_; ++i)
-    if (line(i).incoming) take_back(requests_[i]);
+    if (line(i).incoming) cancel_receive(requests_[i]);
 }
 
 // Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
@@ -147,7 +147,7 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
 
 // Looks at the oldest unmatched message from each peer of an unfinished receive. Suppose that this message has the group and
 // sequence of the current call but another hash. Then the peer made a different call, because a message for this receive
-// would have been sent and matched earlier. In that case take_back() cancels the receive, unless it has just matched.
+// would have been sent and matched earlier. In that case cancel_receive() cancels the receive, unless it has just matched.
 // progress() finds the receive canceled and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
@@ -155,7 +155,7 @@ void MpiMessenger::examine() {
     MPI_Status status;
     if (!line(i).incoming) continue;
     mpi::check(PMPI_Iprobe(line(i).peer, MPI_ANY_TAG, comm_, &there, &status));
-    if (there && status.MPI_TAG != tag_ && tags_.same_call(status.MPI_TAG, tag_)) take_back(requests_[i]);
+    if (there && status.MPI_TAG != tag_ && tags_.same_call(status.MPI_TAG, tag_)) cancel_receive(requests_[i]);
   }
 }
 

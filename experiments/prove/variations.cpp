@@ -111,7 +111,7 @@ std::vector<Variation> of_places() {
 }
 
 // The optimizer updates at another time, with all that the layout lets it have in a slow tier. Nothing is clipped, because
-// clipped steps neither overlap nor speculate: tests/parallel/step/updates_test.cpp has steps whose updates are taken back.
+// clipped steps neither overlap nor speculate: tests/parallel/step/updates_test.cpp has steps whose updates are rolled back.
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})

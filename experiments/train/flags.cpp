@@ -50,7 +50,7 @@ void Flags::declare_parallel(Options& o, const AskedLayout& layout) {
 void Flags::declare_offload(Options& o) {
   places_.declare(o, asked_.offload);
   o.add("update", asked_.update,
-        "when the optimizer updates: after the norm; during the backward pass; the same, but taken back if "
+        "when the optimizer updates: after the norm; during the backward pass; the same, but rolled back if "
         "gradients are clipped; or during the next step");
 }
 

@@ -252,8 +252,8 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     });
   if (request.options.update == UpdateTime::speculative)
     pretence.sent_by([&](Training& t) {
-      t.optimizer().take_back(t.options().kernels.queue());
-      plan.tier_take_back = t.tier_updates();
+      t.optimizer().roll_back(t.options().kernels.queue());
+      plan.tier_roll_back = t.tier_updates();
     });
   return plan;
 }
@@ -262,7 +262,7 @@ TierTraffic RunPlan::tier_after(const RunCounts& counts) const {
   TierTraffic sum;
   sum.add(step.tier_passes, counts.steps);
   sum.add(step.tier_updates, counts.updates);
-  sum.add(tier_take_back, counts.taken_back);
+  sum.add(tier_roll_back, counts.rolled_back);
   sum.add(tier_evaluation, counts.evaluations);
   return sum;
 }

@@ -87,16 +87,16 @@ RankPlan observed(const Training& training);
 
 struct RunCounts {
   std::int64_t steps = 0, skipped = 0, evaluations = 0;
-  std::int64_t updates = 0, taken_back = 0;
+  std::int64_t updates = 0, rolled_back = 0;
   void count(const StepResult& step) {
-    ++steps, skipped += step.skipped, updates += step.updates, taken_back += step.taken_back;
+    ++steps, skipped += step.skipped, updates += step.updates, rolled_back += step.rolled_back;
   }
 };
 
 struct RunPlan {
   RankPlan step;
   Accounts publication, evaluation;  // publication: the traffic of Training::publish, which a skipped step does not have
-  TierTraffic tier_evaluation, tier_take_back;  // take_back: of an update that was undone
+  TierTraffic tier_evaluation, tier_roll_back;  // roll_back: of an update that was undone
   Accounts after(const RunCounts& counts) const;
   TierTraffic tier_after(const RunCounts& counts) const;
 };

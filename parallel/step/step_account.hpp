@@ -22,7 +22,7 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  std::int64_t updates = 1, taken_back = 0;  // updates of all states, and those of them that were undone (updates.hpp)
+  std::int64_t updates = 1, rolled_back = 0;  // updates of all states, and those of them that were undone (updates.hpp)
   // Seconds of this rank. The first six are disjoint and add up to the step: `data` reads samples, `forward` and `backward`
   // are the passes, `optimizer` is all other computation, `exposed` waits for collectives, `bubble` waits for other stages.
   // `hidden` is the time in which communication was in flight and the rank did not wait. On a device these are device times

@@ -203,7 +203,7 @@ StepResult Training::step(const ReadSamples& read) {
   account_.updated();
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
   account_.update_ends();
-  result.updates = done.sweeps, result.taken_back = done.taken_back;
+  result.updates = done.sweeps, result.rolled_back = done.rolled_back;
   if (memory_.arena()) memory_.arena()->end_step();
   ++steps_;
   samples_ += options_.batch.global;

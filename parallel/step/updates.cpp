@@ -43,7 +43,7 @@ void Updates::cancel(std::int64_t step) {
     throw NotFinite(step, " produced Inf or NaN in its loss or gradients",
                     "the update overlapped the backward pass, so the step cannot be repeated to find the first one",
                     "use --update after or speculative: their errors name the layer", true);
-  optimizer_.take_back(queue_);
+  optimizer_.roll_back(queue_);
 }
 
 Updates::Done Updates::end(double rate, double scale, bool skipped) {
@@ -57,8 +57,8 @@ Updates::Done Updates::end(double rate, double scale, bool skipped) {
       throw Error(Exit::runtime, "an update that overlapped the backward pass assumed another factor of the gradients",
                   fmt::format("assumed {:.9g}, it is {:.9g}: some tokens do not count", usual_, scale),
                   "use --update after or speculative for data with masked tokens");
-    optimizer_.take_back(queue_);
-    done.taken_back = 1;
+    optimizer_.roll_back(queue_);
+    done.rolled_back = 1;
   }
   if (time_ == UpdateTime::delayed) {
     optimizer_.finish();

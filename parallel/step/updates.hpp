@@ -31,8 +31,8 @@ class Updates final : public ReductionListener {
  public:
   struct Done {
     bool publishes = false;   // the values have changed
-    std::int64_t sweeps = 0;  // updates of all buckets, also those that were taken back
-    std::int64_t taken_back = 0;
+    std::int64_t sweeps = 0;  // updates of all buckets, also those that were rolled back
+    std::int64_t rolled_back = 0;
   };
 
   Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans);

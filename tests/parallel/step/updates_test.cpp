@@ -24,13 +24,13 @@ ReadSamples counted_samples(const TrainingOptions& o, std::int64_t masked = 0) {
 }
 
 struct Seen : test::Seen {
-  std::int64_t updates = 0, taken_back = 0;
+  std::int64_t updates = 0, rolled_back = 0;
 };
 
 Seen seen_in(test::Run& run, int steps) {
   run.steps(steps).seen.held_out = run.training.evaluate(run.read, 7);
   Seen seen{run.seen};
-  for (const StepResult& step : seen.steps) seen.updates += step.updates, seen.taken_back += step.taken_back;
+  for (const StepResult& step : seen.steps) seen.updates += step.updates, seen.rolled_back += step.rolled_back;
   return seen;
 }
 
@@ -79,11 +79,11 @@ TEST_CASE("updates that overlap the backward pass have the bits of updates after
           return run_steps(options, layout, 3);
         }();
         CHECK(test::difference(masked, speculative) == "");
-        CHECK((speculative.updates == 7 && speculative.taken_back == 1));
+        CHECK((speculative.updates == 7 && speculative.rolled_back == 1));
       }
 }
 
-TEST_CASE("an update that assumed too much is taken back: clipping, and the overflow of f16", "[threads]") {
+TEST_CASE("an update that assumed too much is rolled back: clipping, and the overflow of f16", "[threads]") {
   const test::TemporaryFolder folder;
   const Layout layout = parse_layout("dp2.z3", 0);
   for (const DType compute : {DType::f32, DType::f64, DType::bf16, DType::f16})
@@ -100,7 +100,7 @@ TEST_CASE("an update that assumed too much is taken back: clipping, and the over
         options.update = UpdateTime::speculative;
         const Seen speculative = run_steps(options, layout, 5);
         CHECK(test::difference(after, speculative) == "");
-        CHECK(speculative.taken_back > 0);
+        CHECK(speculative.rolled_back > 0);
       }
 }
 
