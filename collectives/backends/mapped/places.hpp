@@ -6,7 +6,7 @@
 //   mapped                                         the buffer
 //   ordinary, in a call that is cut into slices    a bounce buffer of one slice (so all ranks run the call in slices)
 //   ordinary, other calls, up to copied_up_to      a bounce buffer of the whole vector
-//   ordinary, other calls, larger                  the buffer, through the kernel; a bounce buffer if such reads are forbidden
+//   ordinary, other calls, larger                  the buffer, through the kernel; or a bounce buffer if that is forbidden
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/transport/transport.hpp"

@@ -2,7 +2,7 @@
 // writes to it with plain stores while it works. The guard can read it even if the rank is dead, stopped or in an endless
 // loop.
 //
-//   rank ── writes ──▶ heartbeats  doing  calls[32]  …        guard ── writes ──▶ lost, reason: every wait of the rank sees them
+//   rank ── writes ──▶ heartbeats  doing  calls[32]  …   guard ── writes ──▶ lost, reason: every wait of the rank sees them
 //
 // Cost: some stores for each call; experiments/findings/reliability.md compares runs with and without it. All members are
 // numbers and fixed texts, so a copy of the page is valid in any process.
