@@ -20,7 +20,7 @@ Tensor positions_of(const Tokens& stream, std::int64_t rows, Context& context) {
 
 }  // namespace
 
-Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& share)
+Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Sharding& sharding)
     : dropout_(shape.dropout), site_(site) {
   const auto table = [&](const char* name, std::int64_t rows, double deviation) {
     return std::make_shared<Parameter>(Parameter{.name = name,
@@ -31,7 +31,7 @@ Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& s
   };
   table_ = table("embedding.weight", shape.vocabulary, 0.02);
   table_->tied = shape.tied;
-  share.cut(*table_, 0, shape.vocabulary_block());
+  sharding.cut(*table_, 0, shape.vocabulary_block());
   if (shape.llama()) return;
   positions_ = table("position.weight", shape.sequence, 0.02);
   positions_->of_stream = true;
@@ -39,7 +39,7 @@ Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& s
 
 Tensor Embedding::forward(const Tensor& ids, Context& context) {
   const Tensor rows = context.tensor({ids.dim(0), table_->value.dim(1)});
-  gather_rows(ids, table_->value, table_->slab.first, rows, context.queue);
+  gather_rows(ids, table_->value, table_->shard.first, rows, context.queue);
   const Tensor y = context.boundary->pick(rows, context);
   if (positions_) add_positions(positions_->value, context.stream, y, context.queue);
   const Dropout drop = context.dropout(dropout_, site_, context.stream);
@@ -57,7 +57,7 @@ Tensor Embedding::backward(const Tensor& dy, Context& context) {
     chorale::dropout(dy, drop, gradient, context.queue);
   }
   context.weight_gradient([this, ids, gradient, &context] {
-    context.numerics.add_rows(ids, table_->slab.first, context.boundary->whole(gradient, context), table_->gradient,
+    context.numerics.add_rows(ids, table_->shard.first, context.boundary->whole(gradient, context), table_->gradient,
                               table_->site, context.queue);
     context.ready(*table_);
     if (!positions_) return;

@@ -9,7 +9,7 @@ namespace chorale {
 
 class Embedding final : public Layer {
  public:
-  Embedding(const ModelShape& shape, std::uint32_t site, const Share& share);
+  Embedding(const ModelShape& shape, std::uint32_t site, const Sharding& sharding);
 
   const std::string& name() const override { return name_; }
   const ParameterPointer& table() const { return table_; }  // shared by a tied head

@@ -21,10 +21,10 @@ void each_expert(const ExpertRows& rows, F f) {
 
 }  // namespace
 
-ExpertMlps::ExpertMlps(const std::string& layer, const ModelShape& s, const Share& width, const Share& experts,
+ExpertMlps::ExpertMlps(const std::string& layer, const ModelShape& s, const Sharding& width, const Sharding& experts,
                        double deviation, const std::vector<std::int64_t>& forced_counts)
     : width_(s.width), gates_(s.gates()), unit_(s.experts.ffn / s.units_of(s.experts.ffn)) {
-  const Slab columns = width.slab(0, s.units_of(s.experts.ffn), 1), own = experts.slab(0, s.experts.count, 1);
+  const Shard columns = width.shard(0, s.units_of(s.experts.ffn), 1), own = experts.shard(0, s.experts.count, 1);
   columns_ = columns.dim < 0 ? s.experts.ffn : columns.length * unit_;
   const std::int64_t first = own.dim < 0 ? 0 : own.first, count = own.dim < 0 ? s.experts.count : own.length;
   for (std::int64_t e = first; e < first + count; ++e) {

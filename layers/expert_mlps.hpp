@@ -18,8 +18,8 @@ class ExpertMlps {
  public:
   // width: this rank's shard of every expert. experts: which experts this rank has. deviation: of the initial values of
   // `down`. forced_counts: how many tokens of each sequence every expert of the model gets; empty: the router chooses.
-  ExpertMlps(const std::string& layer, const ModelShape& shape, const Share& width, const Share& experts, double deviation,
-             const std::vector<std::int64_t>& forced_counts);
+  ExpertMlps(const std::string& layer, const ModelShape& shape, const Sharding& width, const Sharding& experts,
+             double deviation, const std::vector<std::int64_t>& forced_counts);
 
   // `here`: how many rows each expert has.
   Tensor before(const Tensor& rows, const ExpertRows& here, Context& context) const;

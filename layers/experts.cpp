@@ -22,8 +22,8 @@ Tensor in_type(const Tensor& x, DType type, Context& context) {
 
 }  // namespace
 
-MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& s, const Share& width,
-                                   const Share& experts, double deviation, std::unique_ptr<Sequence> shared)
+MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& s, const Sharding& width,
+                                   const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared)
     : name_(std::move(name)),
       number_(block / s.experts.every),
       rule_(rule_of(s)),

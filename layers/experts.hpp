@@ -29,8 +29,8 @@ class MixtureOfExperts final : public Layer {
  public:
   // block: its index in the model. width: this rank's shard of every expert. experts: which experts this rank has.
   // deviation: of the initial values of `down`. shared: null if there is no shared expert.
-  MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Share& width, const Share& experts,
-                   double deviation, std::unique_ptr<Sequence> shared);
+  MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Sharding& width,
+                   const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared);
 
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;

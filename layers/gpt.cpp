@@ -17,10 +17,10 @@ namespace {
 
 class Builder {
  public:
-  Builder(const ModelShape& shape, const Share& share, const Share& experts)
-      : s_(shape), share_(share), share_of_experts_(experts) {}
+  Builder(const ModelShape& shape, const Sharding& sharding, const Sharding& experts)
+      : s_(shape), sharding_(sharding), expert_sharding_(experts) {}
 
-  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++, share_); }
+  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++, sharding_); }
   std::unique_ptr<Norm> norm(const std::string& name) const {
     return std::make_unique<Norm>(name, s_.llama() ? NormKind::rms : NormKind::layer, s_.width, s_.epsilon);
   }
@@ -35,7 +35,7 @@ class Builder {
 
  private:
   LayerPointer linear(const std::string& name, Linear::Options options) const {
-    options.share = share_;
+    options.sharding = sharding_;
     return std::make_unique<Linear>(name, options);
   }
   // Weights that write to the residual stream start smaller, so that the stream's variance does not grow with depth
@@ -52,7 +52,7 @@ class Builder {
 
   LayerPointer attention(const std::string& name, std::int64_t i) {
     const std::int64_t d = s_.head_width(), queries = s_.queries();
-    const Slab cut = share_.slab(0, s_.groups, 1);
+    const Shard cut = sharding_.shard(0, s_.groups, 1);
     const std::int64_t groups = cut.dim < 0 ? s_.groups : cut.length;
     const Attention::Options core{
         .shape =
@@ -87,7 +87,7 @@ class Builder {
   // Two matrices and the activation between them.
   std::unique_ptr<Sequence> gated(const std::string& name, std::int64_t ffn, bool bias) const {
     using Kind = Activation::Kind;
-    const Slab cut = share_.slab(0, s_.units_of(ffn), 1);
+    const Shard cut = sharding_.shard(0, s_.units_of(ffn), 1);
     const std::int64_t unit = ffn / s_.units_of(ffn), here = cut.dim < 0 ? ffn : cut.length * unit;
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".up", {.inputs = s_.width,
@@ -105,21 +105,21 @@ class Builder {
   LayerPointer experts(const std::string& name, std::int64_t i) {
     const std::int64_t ffn = s_.experts.shared_ffn;
     auto body = std::make_unique<Sequence>(name);
-    body->add(std::make_unique<MixtureOfExperts>(name, i, s_, share_, share_of_experts_, into_stream(),
+    body->add(std::make_unique<MixtureOfExperts>(name, i, s_, sharding_, expert_sharding_, into_stream(),
                                                  ffn > 0 ? gated(name + ".shared", ffn, false) : nullptr));
     return branch(name, std::move(body), "");
   }
 
   const ModelShape& s_;
-  Share share_, share_of_experts_;
+  Sharding sharding_, expert_sharding_;
   std::uint32_t site_ = 0;
 };
 
 }  // namespace
 
-Model build_gpt(const ModelShape& shape, Recompute recompute, const Share& share, const Share& experts) {
+Model build_gpt(const ModelShape& shape, Recompute recompute, const Sharding& sharding, const Sharding& experts) {
   shape.check();
-  Builder builder(shape, share, experts);
+  Builder builder(shape, sharding, experts);
   Model model{.shape = shape};
   model.layers.add(builder.embedding());
   const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();
@@ -129,7 +129,7 @@ Model build_gpt(const ModelShape& shape, Recompute recompute, const Share& share
     model.layers.add(std::move(block));
   }
   model.layers.add(builder.norm("norm"));
-  auto head = std::make_unique<Head>(shape, share, shape.tied ? table : nullptr);
+  auto head = std::make_unique<Head>(shape, sharding, shape.tied ? table : nullptr);
   model.head = head.get();
   model.layers.add(std::move(head));
   return model;

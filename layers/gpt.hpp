@@ -29,15 +29,15 @@ struct Model {
   std::vector<ParameterPointer> parameters() const;
 };
 
-// share: this rank's part of the width of every layer. experts: its part of the experts; by default it has all.
-Model build_gpt(const ModelShape& shape, Recompute recompute, const Share& share = {}, const Share& experts = {});
+// sharding: this rank's part of the width of every layer. experts: its part of the experts; by default it has all.
+Model build_gpt(const ModelShape& shape, Recompute recompute, const Sharding& sharding = {}, const Sharding& experts = {});
 
 // The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
 // step's global batch; each adds at most one addend, to a norm of heads one per head.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
-// Writes initial values for elements of a parameter's slab (this rank's part), from element `first` of the slab on. A
+// Writes initial values for elements of a parameter's shard (this rank's part), from element `first` of the shard on. A
 // value depends only on the seed, the parameter's name and the element's index in the whole tensor. So the model starts
 // the same on every layout and in every floating type.
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads);

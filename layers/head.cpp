@@ -21,12 +21,12 @@ class Marked {
 
 }  // namespace
 
-Head::Head(const ModelShape& shape, const Share& share, ParameterPointer table)
+Head::Head(const ModelShape& shape, const Sharding& sharding, ParameterPointer table)
     : table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
   if (!table_) {
     table_ = std::make_shared<Parameter>(
         Parameter{.name = "head.weight", .shape = {shape.vocabulary, shape.width}, .deviation = 0.02});
-    share.cut(*table_, 0, block_);
+    sharding.cut(*table_, 0, block_);
   }
   exponentials_ = {.name = "head sum of exponentials", .sum = SumOf::exponentials, .addends = shape.vocabulary};
   losses_ = {.name = "head loss", .sum = SumOf::losses};
@@ -53,13 +53,13 @@ Tensor Head::forward(const Tensor& x, Context& context) {
   context.boundary->greatest(maxima);
   context.numerics.sum_exponentials(scores, maxima, sums, exponentials_, context.queue);
   const double unit = context.numerics.unit(exponentials_);
-  target_logits(scores, context.targets, table_->slab.first, hits, context.queue);
+  target_logits(scores, context.targets, table_->shard.first, hits, context.queue);
   context.boundary->add(sums, hits);
   token_losses(maxima, sums, unit, hits, context.targets, losses, context.queue);
   losses_.addends = context.step_tokens;
   context.numerics.add_losses(losses, context.loss, losses_, context.queue);
   if (context.tape) {
-    cross_entropy_gradient(scores, maxima, sums, unit, context.targets, table_->slab.first, context.loss_scale,
+    cross_entropy_gradient(scores, maxima, sums, unit, context.targets, table_->shard.first, context.loss_scale,
                            context.queue);
     context.tape->keep(x);
     context.tape->keep(scores);

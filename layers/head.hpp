@@ -12,7 +12,8 @@ namespace chorale {
 
 class Head final : public Layer {
  public:
-  Head(const ModelShape& shape, const Share& share, ParameterPointer table);  // creates a table [V,h] if `table` is null
+  Head(const ModelShape& shape, const Sharding& sharding,
+       ParameterPointer table);  // creates a table [V,h] if `table` is null
   // For a tied table whose embedding is on another pipeline stage. This stage then holds a copy of the table, and the
   // copy's gradient is only the head's contribution.
   void own_table() { tied_ = false; }

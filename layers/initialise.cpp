@@ -34,7 +34,7 @@ void each_normal(const Random& random, std::int64_t place, std::int64_t first, s
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads) {
   if (!values.data) return;
   const Random random{.seed = seed, .site = parameter.random_site()};
-  const Places places = places_of(parameter.shape, parameter.slab, first);
+  const Places places = places_of(parameter.shape, parameter.shard, first);
   const auto start = static_cast<float>(parameter.start), deviation = static_cast<float>(parameter.deviation);
   on_host(values, Use::write, [&](const Slice& here) {
     visit_floating(here.dtype, [&]<class T>(Type<T>) {

@@ -9,11 +9,11 @@ Linear::Linear(std::string name, const Options& o) : name_(std::move(name)), cut
                                                   .after_attention = o.after_attention});
   const bool rows = cut_ == Cut::rows;
   const std::int64_t cut = rows ? o.inputs : o.outputs;
-  o.share.cut(*weight_, rows ? 0 : 1, block_);
+  o.sharding.cut(*weight_, rows ? 0 : 1, block_);
   if (o.bias) {
     bias_ = std::make_shared<Parameter>(
         Parameter{.name = name_ + ".bias", .shape = {o.outputs}, .decays = false, .sum = SumOf::token_gradients});
-    o.share.cut(*bias_, 0, block_);
+    o.sharding.cut(*bias_, 0, block_);
   }
   sum_ = {.name = name_ + (rows ? " output" : " input gradient"),
           .sum = rows ? SumOf::activations : SumOf::input_gradients,

@@ -20,7 +20,7 @@ class Linear final : public Layer {
     bool bias = false;
     double deviation = 0.02;
     bool after_attention = false;
-    Share share = {};
+    Sharding sharding = {};
   };
   Linear(std::string name, const Options& options);
 

@@ -189,7 +189,7 @@ UpdateRange Optimizer::range_of(const Piece& piece, std::span<const Tensor> here
                     .scale = scale * numerics.unit(p.site),
                     .decays = p.decays,
                     .random = {.seed = seed_, .step = static_cast<std::uint32_t>(steps_), .site = p.random_site()},
-                    .places = places_of(p.shape, p.slab, owned.first + piece.first)};
+                    .places = places_of(p.shape, p.shard, owned.first + piece.first)};
   for (std::size_t m = 3; m < here.size(); ++m) range.moments[m - 3] = slice(here[m]);
   if (masters && values) range.value = slice(values);
   return range;

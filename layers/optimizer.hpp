@@ -28,7 +28,7 @@ class UpdateRule {
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
 
-// Elements [first, first + count) of a parameter's slab (this rank's part of it), numbered row by row.
+// Elements [first, first + count) of a parameter's shard (this rank's part of it), numbered row by row.
 struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;

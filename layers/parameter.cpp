@@ -8,13 +8,13 @@ std::uint32_t Parameter::random_site() const {  // FNV-1a
   return hash;
 }
 
-Places places_of(const Shape& shape, const Slab& slab, std::int64_t first) {
+Places places_of(const Shape& shape, const Shard& shard, std::int64_t first) {
   const std::int64_t columns = shape.size() > 1 ? shape[1] : 1;
   return {.first = first,
-          .length = slab.dim == 1 ? slab.length : columns,
+          .length = shard.dim == 1 ? shard.length : columns,
           .columns = columns,
-          .first_row = slab.dim == 0 ? slab.first : 0,
-          .first_column = slab.dim == 1 ? slab.first : 0};
+          .first_row = shard.dim == 0 ? shard.first : 0,
+          .first_column = shard.dim == 1 ? shard.first : 0};
 }
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// A parameter of the model on one rank. The name and shape are those of the whole tensor. The rank holds a slab: the
+// A parameter of the model on one rank. The name and shape are those of the whole tensor. The rank holds a shard: the
 // whole tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
 // pipeline stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on
 // these statements; none of them looks at names.
@@ -15,19 +15,19 @@ namespace chorale {
 
 // This rank's part of the whole tensor: the rows (dim 0) or columns (dim 1) [first, first + length). dim −1: the whole
 // tensor.
-struct Slab {
+struct Shard {
   int dim = -1;
   std::int64_t first = 0, length = 0;
 };
 
-// Maps the elements of a slab, from the slab's element number `first` on, to their indices in the whole tensor. Both are
+// Maps the elements of a shard, from the shard's element number `first` on, to their indices in the whole tensor. Both are
 // numbered row by row.
-Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
+Places places_of(const Shape& shape, const Shard& shard, std::int64_t first);
 
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
   Shape shape;       // of the whole tensor
-  Slab slab = {};
+  Shard shard = {};
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
@@ -43,22 +43,22 @@ struct Parameter {
                                  // products are counted
 
   // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, those with equal coordinates on
-  // all axes in `cut_by` hold copies of the same slab. The gradient is summed over the axes in `summed_over`, which never
+  // all axes in `cut_by` hold copies of the same shard. The gradient is summed over the axes in `summed_over`, which never
   // contains the pipeline axis. If two stages hold the parameter (a tied table), the gradient is in that case also summed
   // over these stages.
-  std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different slabs
+  std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different shards
   std::vector<std::string> summed_over = {};  // axes of the mesh
   std::vector<std::int64_t> stages = {0};     // pipeline stages
 
-  Tensor value = {};     // the slab's values, in the compute type
-  Tensor gradient = {};  // the slab's gradient, in Numerics::gradient_type
+  Tensor value = {};     // the shard's values, in the compute type
+  Tensor gradient = {};  // the shard's gradient, in Numerics::gradient_type
   SumSite site = {};
 
   std::uint32_t random_site() const;  // a key for random numbers, derived from the name
 
   Shape local_shape() const {
     Shape local = shape;
-    if (slab.dim >= 0) local[static_cast<std::size_t>(slab.dim)] = slab.length;
+    if (shard.dim >= 0) local[static_cast<std::size_t>(shard.dim)] = shard.length;
     return local;
   }
 };
@@ -66,21 +66,22 @@ struct Parameter {
 // A shared pointer, because tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
-// This rank's index among the ranks that share a layer. The ranks differ in their coordinates on `axes` of the mesh. A
-// dimension of a parameter is split between them as evenly as possible, but only between units (groups of rows or columns).
-struct Share {
+// How a layer is sharded: this rank's index among the ranks that share it. The ranks differ in their coordinates on `axes`
+// of the mesh. A dimension of a parameter is split between them as evenly as possible, but only between units (groups of
+// rows or columns).
+struct Sharding {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};
 
-  Slab slab(int dim, std::int64_t length, std::int64_t unit) const {
+  Shard shard(int dim, std::int64_t length, std::int64_t unit) const {
     if (size == 1) return {};
     const std::int64_t units = (length + unit - 1) / unit;
     const auto start = [&](std::int64_t r) { return std::min(units * r / size * unit, length); };
     return {dim, start(rank), start(rank + 1) - start(rank)};
   }
-  // Cuts a parameter to this rank's slab.
+  // Cuts a parameter to this rank's shard.
   void cut(Parameter& parameter, int dim, std::int64_t unit = 1) const {
-    parameter.slab = slab(dim, parameter.shape.at(static_cast<std::size_t>(dim)), unit);
+    parameter.shard = shard(dim, parameter.shape.at(static_cast<std::size_t>(dim)), unit);
     parameter.cut_by = axes;
   }
 };

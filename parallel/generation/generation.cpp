@@ -155,7 +155,7 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
 // rank fills in its own columns. A sum of the bit patterns as integers joins the columns without rounding.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
-  const Slab mine = share_of_width(mesh_).slab(0, shape.vocabulary, shape.vocabulary_block());
+  const Shard mine = width_sharding(mesh_).shard(0, shape.vocabulary, shape.vocabulary_block());
   const Tensor all(memory_, {shape.vocabulary}, DType::f32, Category::workspace);
   clear(all);
   cast(columns.slice(), all.slice().narrow(mine.first, columns.count()), options_.queue());

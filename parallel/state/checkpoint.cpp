@@ -164,7 +164,7 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
             tensor.data.count);
     std::int64_t copied = 0;
     in_pieces(tensor.data, Use::write, [&](const Slice& here, std::int64_t first) {
-      const Part wanted_here{part.slab, part.first + first, here.count};
+      const Part wanted_here{part.shard, part.first + first, here.count};
       const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));
       for (const StoredPart& piece : stored.parts) {
         const safetensors::File& file = set_->files[static_cast<std::size_t>(piece.rank)];

@@ -9,7 +9,7 @@
 
 namespace chorale {
 std::uint64_t hash_of(const StateTensor& t) {
-  const Places places = places_of(t.shape, t.part.slab, t.part.first);
+  const Places places = places_of(t.shape, t.part.shard, t.part.first);
   std::uint64_t sum = 0;
   in_pieces(t.data, Use::read, [&](const Slice& here, std::int64_t first) {
     visit(here.dtype, [&]<class T>(Type<T>) {

@@ -141,15 +141,15 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
     std::memcpy(target + static_cast<std::size_t>(to) * size, theirs + static_cast<std::size_t>(from) * size,
                 static_cast<std::size_t>(count) * size);
   };
-  const bool flat = name.shape_ours.size() == 1, columns_cut = part.slab.dim == (flat ? 0 : 1);
+  const bool flat = name.shape_ours.size() == 1, columns_cut = part.shard.dim == (flat ? 0 : 1);
   const std::int64_t stored_rows = flat ? 1 : name.shape_ours[0], stored_columns = name.shape_ours.back();
   const std::int64_t their_columns = name.columns.empty() ? stored_columns : static_cast<std::int64_t>(name.columns.size());
-  const std::int64_t first_row = part.slab.dim >= 0 && !columns_cut ? part.slab.first : 0;
-  const std::int64_t width = columns_cut ? part.slab.length : stored_columns, end = part.first + part.count;
+  const std::int64_t first_row = part.shard.dim >= 0 && !columns_cut ? part.shard.first : 0;
+  const std::int64_t width = columns_cut ? part.shard.length : stored_columns, end = part.first + part.count;
   if (part.count == 0) return;
-  const std::vector<Run> runs = runs_of(name, columns_cut ? part.slab.first : 0, width);
+  const std::vector<Run> runs = runs_of(name, columns_cut ? part.shard.first : 0, width);
   if (name.transposed) {
-    // The number of rows r of the slab whose element in this column, r·width + column, has an index below `element`.
+    // The number of rows r of the shard whose element in this column, r·width + column, has an index below `element`.
     const auto rows_before = [&](std::int64_t element, std::int64_t column) {
       return std::max<std::int64_t>(0, (element - column + width - 1) / width);
     };

@@ -27,8 +27,16 @@ static void from_json(const json& value, std::optional<ForcedRouting>& routing) 
   const std::string name = value.get<std::string>();
   routing = name == learned_routing ? std::optional<ForcedRouting>() : named<ForcedRouting>(name);
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Slab, dim, first, length)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Part, slab, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shard, dim, first, length)
+// A file calls a part's shard a slab.
+static void to_json(json& text, const Part& part) {
+  text = {{"slab", part.shard}, {"first", part.first}, {"count", part.count}};
+}
+static void from_json(const json& text, Part& part) {
+  text.at("slab").get_to(part.shard);
+  text.at("first").get_to(part.first);
+  text.at("count").get_to(part.count);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)

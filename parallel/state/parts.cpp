@@ -9,18 +9,18 @@
 namespace chorale {
 namespace {
 
-// Walks over a part's elements as runs that are contiguous in the whole tensor. A slab's runs have equal length and
-// distance; if the part is a range of the slab, its first and last run may be shorter.
+// Walks over a part's elements as runs that are contiguous in the whole tensor. A shard's runs have equal length and
+// distance; if the part is a range of the shard, its first and last run may be shorter.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
-    const Slab& slab = part.slab;
-    if (slab.dim < 0) {
+    const Shard& shard = part.shard;
+    if (shard.dim < 0) {
       length_ = stride_ = elements_of(shape);
     } else {
-      const auto dim = shape.begin() + slab.dim;
+      const auto dim = shape.begin() + shard.dim;
       const std::int64_t inner = elements_of(Shape(dim + 1, shape.end()));
-      length_ = slab.length * inner, stride_ = *dim * inner, offset_ = slab.first * inner;
+      length_ = shard.length * inner, stride_ = *dim * inner, offset_ = shard.first * inner;
     }
     take(0);
   }
@@ -42,37 +42,37 @@ class Runs {
   std::int64_t next_, end_, done_ = 0, length_ = 0, stride_ = 0, offset_ = 0;
 };
 
-std::int64_t slab_elements(const Slab& slab, const Shape& shape) {
+std::int64_t shard_elements(const Shard& shard, const Shape& shape) {
   Shape local = shape;
-  if (slab.dim >= 0) local[static_cast<std::size_t>(slab.dim)] = slab.length;
+  if (shard.dim >= 0) local[static_cast<std::size_t>(shard.dim)] = shard.length;
   return elements_of(local);
 }
 
 }  // namespace
 
 bool Part::operator==(const Part& other) const {
-  const auto all = [](const Part& p) { return std::tuple(p.slab.dim, p.slab.first, p.slab.length, p.first, p.count); };
+  const auto all = [](const Part& p) { return std::tuple(p.shard.dim, p.shard.first, p.shard.length, p.first, p.count); };
   return all(*this) == all(other);
 }
 
 Part resolved(const Part& part, const Shape& shape) {
   Part whole = part;
-  const Slab& slab = part.slab;
-  if (slab.dim < 0) {
-    whole.slab = {};
+  const Shard& shard = part.shard;
+  if (shard.dim < 0) {
+    whole.shard = {};
   } else {
-    require(slab.dim < static_cast<int>(shape.size()), "the shape {} has no dim {}", to_string(shape), slab.dim);
-    const std::int64_t dim = shape[static_cast<std::size_t>(slab.dim)];
-    require(slab.first >= 0 && slab.length >= 0 && slab.length <= dim && slab.first <= dim - slab.length,
-            "a slab of {} indices from index {} along dim {} is not within the shape {}", slab.length, slab.first, slab.dim,
-            to_string(shape));
+    require(shard.dim < static_cast<int>(shape.size()), "the shape {} has no dim {}", to_string(shape), shard.dim);
+    const std::int64_t dim = shape[static_cast<std::size_t>(shard.dim)];
+    require(shard.first >= 0 && shard.length >= 0 && shard.length <= dim && shard.first <= dim - shard.length,
+            "a shard of {} indices from index {} along dim {} is not within the shape {}", shard.length, shard.first,
+            shard.dim, to_string(shape));
   }
-  const std::int64_t elements = slab_elements(whole.slab, shape);
-  require(part.first >= 0 && part.first <= elements, "a range begins at element {} of a slab of {} elements", part.first,
+  const std::int64_t elements = shard_elements(whole.shard, shape);
+  require(part.first >= 0 && part.first <= elements, "a range begins at element {} of a shard of {} elements", part.first,
           elements);
   if (part.count == -1) whole.count = elements - part.first;
   require(whole.count >= 0 && whole.count <= elements - part.first,
-          "a range of {} elements from element {} does not lie within a slab of {} elements", part.count, part.first,
+          "a range of {} elements from element {} does not lie within a shard of {} elements", part.count, part.first,
           elements);
   return whole;
 }
@@ -103,28 +103,28 @@ std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
   std::erase_if(parts, [](const Part& part) { return part.count == 0; });
   if (parts.empty()) return "it has no parts";
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return std::tuple(a.slab.first, a.slab.length, a.first) < std::tuple(b.slab.first, b.slab.length, b.first);
+    return std::tuple(a.shard.first, a.shard.length, a.first) < std::tuple(b.shard.first, b.shard.length, b.first);
   });
-  const int dim = parts.front().slab.dim;
+  const int dim = parts.front().shard.dim;
   const std::int64_t whole = dim < 0 ? 0 : shape[static_cast<std::size_t>(dim)];
-  std::int64_t slab_end = 0, range_end = 0;
+  std::int64_t shard_end = 0, range_end = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
-    if (part.slab.dim != dim) return fmt::format("it is cut along dim {} and along dim {}", dim, part.slab.dim);
-    if (part.slab.first != slab_end)
-      return fmt::format("a slab begins at {}, but the previous one ends at {}", part.slab.first, slab_end);
+    if (part.shard.dim != dim) return fmt::format("it is cut along dim {} and along dim {}", dim, part.shard.dim);
+    if (part.shard.first != shard_end)
+      return fmt::format("a shard begins at {}, but the previous one ends at {}", part.shard.first, shard_end);
     if (part.first != range_end)
       return fmt::format("a range begins at {}, but the previous one ends at {}", part.first, range_end);
     range_end += part.count;
-    const bool last_of_slab = i + 1 == parts.size() || parts[i + 1].slab.first != part.slab.first;
-    if (!last_of_slab && parts[i + 1].slab.length != part.slab.length) return "two slabs overlap";
-    if (!last_of_slab) continue;
-    if (range_end != slab_elements(part.slab, shape))
-      return fmt::format("a slab has only {} of its {} elements", range_end, slab_elements(part.slab, shape));
-    slab_end += part.slab.length, range_end = 0;
+    const bool last_of_shard = i + 1 == parts.size() || parts[i + 1].shard.first != part.shard.first;
+    if (!last_of_shard && parts[i + 1].shard.length != part.shard.length) return "two shards overlap";
+    if (!last_of_shard) continue;
+    if (range_end != shard_elements(part.shard, shape))
+      return fmt::format("a shard has only {} of its {} elements", range_end, shard_elements(part.shard, shape));
+    shard_end += part.shard.length, range_end = 0;
   }
-  if (dim >= 0 && slab_end != whole)
-    return fmt::format("its slabs cover only {} of {} indices along dim {}", slab_end, whole, dim);
+  if (dim >= 0 && shard_end != whole)
+    return fmt::format("its shards cover only {} of {} indices along dim {}", shard_end, whole, dim);
   return "";
 }
 

@@ -1,8 +1,8 @@
-// The saved state of a training run consists of tensors, of which each rank holds parts. A part is a slab of the whole
-// tensor (a range of its rows or columns), or under ZeRO a range of the slab's elements. Elements of two layouts are
+// The saved state of a training run consists of tensors, of which each rank holds parts. A part is a shard of the whole
+// tensor (a range of its rows or columns), or under ZeRO a range of the shard's elements. Elements of two layouts are
 // matched by their row-major index in the whole tensor.
 //
-//   slab: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that slab        . . . . . .
+//   shard: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that shard        . . . . . .
 //                                    . . c d . .                                        . . c d . .
 //                                    . . e f . .                                        . . e f . .
 //                                    . . g h . .                                        . . . . . .
@@ -16,8 +16,8 @@
 namespace chorale {
 
 struct Part {
-  Slab slab = {};
-  std::int64_t first = 0, count = -1;  // a range of the slab's elements, row-major; count −1: all from `first` on
+  Shard shard = {};
+  std::int64_t first = 0, count = -1;  // a range of the shard's elements, row-major; count −1: all from `first` on
 
   bool operator==(const Part& other) const;
 };
@@ -38,7 +38,7 @@ Part resolved(const Part& part, const Shape& shape);
 std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
                          const Part& to, std::span<std::byte> target);
 
-// "" if the parts cover each element of the tensor exactly once, with all slabs cut along the same dim; else the flaw.
+// "" if the parts cover each element of the tensor exactly once, with all shards cut along the same dim; else the flaw.
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts);
 
 }  // namespace chorale

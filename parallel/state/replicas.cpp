@@ -23,8 +23,9 @@ std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
   const bool exact = training.options().numerics == NumericsKind::exact;
   const Mesh& mesh = training.mesh();
-  return fmt::format("{}|{} {} {}|{} {}|{} {} {:#x}\n", t.name, part.slab.dim, part.slab.first, part.slab.length, part.first,
-                     part.count, exact ? 0 : mesh.tensor().rank(), exact ? 0 : mesh.pipeline().rank(), hash_of(t));
+  return fmt::format("{}|{} {} {}|{} {}|{} {} {:#x}\n", t.name, part.shard.dim, part.shard.first, part.shard.length,
+                     part.first, part.count, exact ? 0 : mesh.tensor().rank(), exact ? 0 : mesh.pipeline().rank(),
+                     hash_of(t));
 }
 
 // Collective. The weights and moments of which some rank has a copy. Others may be in a slow tier, so they are not read.
@@ -46,7 +47,7 @@ std::vector<StateTensor> values_of(const Training& training) {
   std::vector<StateTensor> values;
   if (training.mesh().layout().zero == 3) return values;
   for (const ParameterPointer& p : training.parameters())
-    if (p->value) values.push_back({"value of " + p->name, p->shape, {.slab = p->slab}, p->value.slice()});
+    if (p->value) values.push_back({"value of " + p->name, p->shape, {.shard = p->shard}, p->value.slice()});
   return values;
 }
 

@@ -48,7 +48,7 @@ StateTensor part_of(Training& training, const std::string& name, const Owned& ow
   std::vector<std::string> copy;
   for (std::size_t row = 0; along != 0 && row < axes.size(); ++row)
     if (contains(along, row)) copy.push_back(fmt::format("{}{}", axes[row].name, mesh.place()[row]));
-  return {name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
+  return {name, p.shape, {.shard = p.shard, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
 }
 
 // A run with delayed updates also saves its values, which are older than the masters. Without them, a run begins with the

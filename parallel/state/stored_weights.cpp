@@ -39,7 +39,7 @@ void StoredWeights::read(const std::vector<Owned>& parts, const Queue& queue) co
     for (std::int64_t done = 0; done < owned.count; done += most) {
       const std::int64_t count = std::min(most, owned.count - done);
       const Slice stored{buffer.slice().data, count, dtype};
-      const Part part{.slab = p.slab, .first = owned.first + done, .count = count};
+      const Part part{.shard = p.shard, .first = owned.first + done, .count = count};
       if (hugging_face_)
         hugging_face_->read(p.name, p.shape, part,
                             {static_cast<std::byte*>(stored.data), static_cast<std::size_t>(stored.bytes())});

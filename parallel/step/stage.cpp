@@ -31,12 +31,12 @@ void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
 
 }  // namespace
 
-Share share_of_width(const Mesh& mesh) {
+Sharding width_sharding(const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   return {mesh.tensor().rank(), mesh.tensor().size(), axes.names_of(axes.dividing(Divides::width))};
 }
 
-Share share_of_experts(const Mesh& mesh) {
+Sharding expert_sharding(const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   const AxisSet experts = axes.dividing(Divides::experts, expert_grid);
   const Axis& group = mesh.along(experts);
@@ -67,7 +67,7 @@ std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t 
 Stage::Stage(const ModelShape& shape, Recompute recompute, const Mesh& mesh, const BuildModel& build) {
   const Layout& layout = mesh.layout();
   Model model =
-      build ? build(shape, recompute, mesh) : build_gpt(shape, recompute, share_of_width(mesh), share_of_experts(mesh));
+      build ? build(shape, recompute, mesh) : build_gpt(shape, recompute, width_sharding(mesh), expert_sharding(mesh));
   auto& layers = model.layers.layers();
   const PipelineShape pipeline = pipeline_of(layout);
   const std::vector<std::int64_t> blocks = blocks_of_parts(shape, pipeline.parts());

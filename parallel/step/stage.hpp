@@ -35,8 +35,8 @@ class Stage {
   std::int64_t last_chunk_ = 0;
 };
 
-Share share_of_width(const Mesh& mesh);
-Share share_of_experts(const Mesh& mesh);
+Sharding width_sharding(const Mesh& mesh);
+Sharding expert_sharding(const Mesh& mesh);
 
 // The number of blocks in each part of the model, balanced by the flops of the layers.
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts);

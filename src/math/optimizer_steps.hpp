@@ -17,12 +17,12 @@
 
 namespace chorale {
 
-// Maps an element of a range to its index in the whole tensor. The range lies in a slab: the rectangle of the tensor's rows
+// Maps an element of a range to its index in the whole tensor. The range lies in a shard: the rectangle of the tensor's rows
 // and columns that this rank has.
 struct Places {
-  std::int64_t first = 0;                        // index of the range's first element in the slab
-  std::int64_t length = 1, columns = 1;          // row length of the slab; row length of the tensor
-  std::int64_t first_row = 0, first_column = 0;  // position of the slab's first element in the tensor
+  std::int64_t first = 0;                        // index of the range's first element in the shard
+  std::int64_t length = 1, columns = 1;          // row length of the shard; row length of the tensor
+  std::int64_t first_row = 0, first_column = 0;  // position of the shard's first element in the tensor
 
   constexpr std::int64_t operator()(std::int64_t element) const {
     const std::int64_t at = first + element;

@@ -145,7 +145,7 @@ TEST_CASE("optimizer steps: stochastic rounding picks the nearer neighbor with t
   CHECK(std::isnan(static_cast<float>(rounded_by(0xffff, NAN))));
 }
 
-TEST_CASE("optimizer steps: bf16 without masters follows small updates on average, and a slab has the bits of the whole") {
+TEST_CASE("optimizer steps: bf16 without masters follows small updates on average, and a shard has the bits of the whole") {
   constexpr std::int64_t rows = 40, columns = 130;
   const SgdStep plain{.rate = 1, .momentum = 0, .decay = 0};
   constexpr double smaller = 0x1p-12;  // less than half of 2^-7, the unit in the last place of 1

@@ -59,7 +59,7 @@ std::map<std::string, Distance> distances(Training& training, const Expected& ex
   for (const Owned& owned : training.buckets().owned()) {
     const Parameter& p = *owned.parameter;
     std::vector<float> here(static_cast<std::size_t>(owned.count));
-    const Part part = resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape);
+    const Part part = resolved({.shard = p.shard, .first = owned.first, .count = owned.count}, p.shape);
     copy_common(p.shape, sizeof(float), resolved({}, p.shape), std::as_bytes(std::span(expected.gradients.at(p.name))), part,
                 std::as_writable_bytes(std::span(here)));
     const auto gradient = owned.gradient.values<float>();

@@ -5,7 +5,7 @@
 //
 //   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                     ⇅
-//   bounce buffer|  slice  |                                     symmetric memory for one slice, used for all slices in turn
+//   bounce buffer|  slice  |                                     symmetric memory for one slice, for all slices in turn
 #pragma once
 #include <memory>
 

@@ -30,7 +30,7 @@ void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) 
     on_host(owned.value.slice(), Use::write, [&](const Slice& here) {
       copy_common(p.shape, size_of(whole.dtype), resolved({}, p.shape),
                   {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())},
-                  resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape),
+                  resolved({.shard = p.shard, .first = owned.first, .count = owned.count}, p.shape),
                   {static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes())});
     });
   }

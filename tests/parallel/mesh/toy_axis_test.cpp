@@ -29,7 +29,7 @@ class CutNorm final : public WrappingLayer {
   CutNorm(LayerPointer norm, Axis& axis) : WrappingLayer(std::move(norm)), axis_(axis) {
     inner_->each_parameter([&](const ParameterPointer& whole) {
       const auto part = std::make_shared<Parameter>(*whole);
-      Share{axis.rank(), axis.size(), {"toy"}}.cut(*part, 0);
+      Sharding{axis.rank(), axis.size(), {"toy"}}.cut(*part, 0);
       both_.push_back({whole, part});
     });
   }
@@ -80,7 +80,7 @@ class CutNorm final : public WrappingLayer {
 };
 
 Model with_cut_norm(const ModelShape& shape, Recompute recompute, const Mesh& mesh) {
-  Model model = build_gpt(shape, recompute, share_of_width(mesh));
+  Model model = build_gpt(shape, recompute, width_sharding(mesh));
   LayerPointer& norm = model.layers.layers().at(static_cast<std::size_t>(shape.layers) + 1);
   norm = std::make_unique<CutNorm>(std::move(norm), mesh.along({"toy"}));
   return model;

@@ -21,7 +21,7 @@ void save_on_three_ranks(const fs::path& folder, std::int64_t step) {
     const std::int64_t count = elements_of(known_tensors()[t].shape), share = count / ranks_of_set;
     for (std::int64_t rank = 0; rank < ranks_of_set; ++rank)
       states[static_cast<std::size_t>(rank)].add(
-          t, {.slab = {}, .first = rank * share, .count = rank + 1 < ranks_of_set ? share : count - rank * share});
+          t, {.shard = {}, .first = rank * share, .count = rank + 1 < ranks_of_set ? share : count - rank * share});
   }
   Exchange exchange(ranks_of_set);
   const std::string failed = on_threads(ranks_of_set, [&](ThreadRank& me) {

@@ -92,7 +92,7 @@ TEST_CASE("tensors that are not on the host are saved and loaded in small pieces
   std::iota(elements_of_tensor(whole).begin(), elements_of_tensor(whole).end(), 1.0f);
   save_checkpoint(folder / "checkpoints", known_metadata(3), {{"table", shape, {}, whole.slice()}});
   CHECK((far.read == whole.bytes() && far.largest <= 1 << 20));
-  const Part part{.slab = {1, 100, 500}, .first = 1234, .count = 450'000};
+  const Part part{.shard = {1, 100, 500}, .first = 1234, .count = 450'000};
   const Tensor loaded(memory, {part.count}, DType::f32, Category::params);
   Log log = quiet();
   Checkpoint::open(folder, log).read({{"table", shape, part, loaded.slice()}});
@@ -262,7 +262,7 @@ TEST_CASE("parts that leave a gap are not saved") {
   KnownState state;
   state.add(0, {{0, 0, 5}});
   CHECK_THROWS_WITH(save_checkpoint(folder, known_metadata(1), state.tensors),
-                    says("\"block.0.mlp.up.weight\" is not whole: its slabs cover only 5 of 6 indices along dim 0"));
+                    says("\"block.0.mlp.up.weight\" is not whole: its shards cover only 5 of 6 indices along dim 0"));
   CHECK(names_in(folder).empty());
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("experts that are joined in one tensor are read, and parts of them too
     CHECK(same_bits(whole_of(model, host.allocator).tensors, tensors));
     const Tensor& up = tensors.at("block.1.mlp.expert.1.up.weight");
     std::vector<std::byte> part(2 * 8 * 6);  // columns 6 to 11 of 8 rows: what a tensor rank of four has
-    model.read("block.1.mlp.expert.1.up.weight", up.shape(), {.slab = {1, 6, 6}, .first = 0, .count = 8 * 6}, part);
+    model.read("block.1.mlp.expert.1.up.weight", up.shape(), {.shard = {1, 6, 6}, .first = 0, .count = 8 * 6}, part);
     for (std::size_t row = 0; row < 8; ++row)
       CHECK(std::memcmp(part.data() + row * 12, static_cast<std::byte*>(up.slice().data) + (row * 24 + 6) * 2, 12) == 0);
   }

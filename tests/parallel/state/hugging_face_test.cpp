@@ -193,15 +193,15 @@ TEST_CASE("any part of a tensor is read without the rest") {
     for (const auto& [name, whole] : tensors)
       for (int dim = -1; dim < static_cast<int>(whole.shape().size()); ++dim)
         for (const std::int64_t cut : {0, 1, 2}) {
-          Slab slab{.dim = dim};
+          Shard shard{.dim = dim};
           if (dim >= 0) {
             const std::int64_t length = whole.shape()[static_cast<std::size_t>(dim)];
-            slab.first = length * cut / 3, slab.length = length * (cut + 1) / 3 - slab.first;
+            shard.first = length * cut / 3, shard.length = length * (cut + 1) / 3 - shard.first;
           }
-          const std::int64_t all = resolved({.slab = slab}, whole.shape()).count;
+          const std::int64_t all = resolved({.shard = shard}, whole.shape()).count;
           for (const auto& [first, count] :
                {std::pair<std::int64_t, std::int64_t>{0, all}, {all / 3, all / 2}, {all - 1, 1}}) {
-            const Part part{.slab = slab, .first = first, .count = count};
+            const Part part{.shard = shard, .first = first, .count = count};
             std::vector<std::byte> read(static_cast<std::size_t>(count * 2)), expected(read.size());
             model.read(name, whole.shape(), part, read);
             copy_common(whole.shape(), 2, resolved({}, whole.shape()),
@@ -238,7 +238,7 @@ TEST_CASE("weights are read one MiB at a time and converted to any type") {
   Allocator memory(host.memory, reading);
   const StoredWeights stored(folder / "m", memory, log);
   const auto parameter = std::make_shared<Parameter>(
-      Parameter{.name = "embedding.weight", .shape = {shape.vocabulary, shape.width}, .slab = {0, 1000, 49'000}});
+      Parameter{.name = "embedding.weight", .shape = {shape.vocabulary, shape.width}, .shard = {0, 1000, 49'000}});
   Owned owned{parameter, 8, 49'000 * 8 - 16, Tensor(host.allocator, {49'000 * 8 - 16}, DType::f64, Category::params), {}};
   stored.read({owned}, {});
   const auto values = owned.value.values<double>();

@@ -40,7 +40,7 @@ TEST_CASE("parts that do not make up the whole tensor are refused") {
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}, {{1, 2, 4}, 0, 16}}), says("begins at 2"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 6}, {{1, 0, 6}, 6, 18}}), says("overlap"));
   CHECK_THROWS_WITH(resolved({{1, 3, 4}}, shape), says("not within the shape"));
-  CHECK_THROWS_WITH(resolved({{}, 20, 5}, shape), says("does not lie within a slab of 24 elements"));
+  CHECK_THROWS_WITH(resolved({{}, 20, 5}, shape), says("does not lie within a shard of 24 elements"));
 }
 
 }  // namespace chorale::test

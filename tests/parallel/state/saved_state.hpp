@@ -32,7 +32,8 @@ inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
 }
 
-// A random cut of a tensor into parts. A slab is a range of indices along one dim; a part is a range of elements of a slab.
+// A random cut of a tensor into parts. A shard is a range of indices along one dim; a part is a range of elements of a
+// shard.
 inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) {
   const auto cuts = [&](std::int64_t length) {
     std::vector<std::int64_t> at = {0, length};
@@ -43,11 +44,11 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   };
   std::vector<Part> parts;
   const int dim = shape.empty() ? -1 : std::uniform_int_distribution<int>(-1, static_cast<int>(shape.size()) - 1)(chance);
-  const auto slabs = dim < 0 ? std::vector<std::int64_t>{0, 1} : cuts(shape[static_cast<std::size_t>(dim)]);
-  for (std::size_t i = 0; i + 1 < slabs.size(); ++i) {
-    const Slab slab = dim < 0 ? Slab{} : Slab{dim, slabs[i], slabs[i + 1] - slabs[i]};
-    const auto ranges = cuts(resolved({slab}, shape).count);
-    for (std::size_t j = 0; j + 1 < ranges.size(); ++j) parts.push_back({slab, ranges[j], ranges[j + 1] - ranges[j]});
+  const auto shards = dim < 0 ? std::vector<std::int64_t>{0, 1} : cuts(shape[static_cast<std::size_t>(dim)]);
+  for (std::size_t i = 0; i + 1 < shards.size(); ++i) {
+    const Shard shard = dim < 0 ? Shard{} : Shard{dim, shards[i], shards[i + 1] - shards[i]};
+    const auto ranges = cuts(resolved({shard}, shape).count);
+    for (std::size_t j = 0; j + 1 < ranges.size(); ++j) parts.push_back({shard, ranges[j], ranges[j + 1] - ranges[j]});
   }
   return parts;
 }
@@ -56,11 +57,11 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
   for (std::int64_t index = 0; index < elements_of(shape); ++index) {
-    if (part.slab.dim >= 0) {
+    if (part.shard.dim >= 0) {
       std::int64_t inner = 1;
-      for (std::size_t d = static_cast<std::size_t>(part.slab.dim) + 1; d < shape.size(); ++d) inner *= shape[d];
-      const std::int64_t at = index / inner % shape[static_cast<std::size_t>(part.slab.dim)];
-      if (at < part.slab.first || at >= part.slab.first + part.slab.length) continue;
+      for (std::size_t d = static_cast<std::size_t>(part.shard.dim) + 1; d < shape.size(); ++d) inner *= shape[d];
+      const std::int64_t at = index / inner % shape[static_cast<std::size_t>(part.shard.dim)];
+      if (at < part.shard.first || at >= part.shard.first + part.shard.length) continue;
     }
     all.push_back(index);
   }

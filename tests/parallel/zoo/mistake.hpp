@@ -59,7 +59,7 @@ void reduce_by(Run& run) {
 // The model, each of its blocks wrapped.
 template <class Wrapped>
 Model with_blocks_in(const ModelShape& shape, Recompute recompute, const Mesh& mesh) {
-  Model model = build_gpt(shape, recompute, share_of_width(mesh), share_of_experts(mesh));
+  Model model = build_gpt(shape, recompute, width_sharding(mesh), expert_sharding(mesh));
   auto& layers = model.layers.layers();
   for (std::size_t i = 1; i + 2 < layers.size(); ++i) layers[i] = std::make_unique<Wrapped>(std::move(layers[i]));
   return model;
