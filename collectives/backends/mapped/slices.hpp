@@ -3,9 +3,9 @@
 // ordinary memory, which peers cannot map. Such buffers are copied through a bounce buffer in symmetric memory. A slice is
 // still in the L2 cache when peers read it; a whole vector would not be.
 //
-//   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
-//                     ⇅
-//   bounce buffer|  slice  |                                     symmetric memory for one slice, for all slices in turn
+//   buffers       | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
+//                      ⇅
+//   bounce buffer |  slice  |                                     symmetric memory for one slice, for all slices in turn
 #pragma once
 #include <memory>
 
