@@ -19,10 +19,10 @@ std::vector<std::string> orders_of(const std::string& name, int size, std::int64
   return first;
 }
 
-using Names = std::vector<std::string>;
+using Sums = std::vector<std::string>;
 
-std::vector<Names> classes_of(int size, Rounding rounding) {
-  std::vector<Names> classes;
+std::vector<Sums> classes_of(int size, Rounding rounding) {
+  std::vector<Sums> classes;
   for (const auto& members : bitwise_classes(Problem::even(Collective::all_reduce, 2 * size, size), rounding)) {
     classes.emplace_back();
     for (const Algorithm* algorithm : members) classes.back().push_back(algorithm->name);
@@ -30,8 +30,8 @@ std::vector<Names> classes_of(int size, Rounding rounding) {
   return classes;
 }
 
-bool together(const std::vector<Names>& classes, const std::string& a, const std::string& b) {
-  for (const Names& names : classes)
+bool together(const std::vector<Sums>& classes, const std::string& a, const std::string& b) {
+  for (const Sums& names : classes)
     if (std::count(names.begin(), names.end(), a)) return std::count(names.begin(), names.end(), b) > 0;
   return false;
 }
@@ -57,12 +57,12 @@ TEST_CASE("sums are written with the lowest rank first, and equal sums get the s
 
 TEST_CASE("the order of additions is that of the algorithm") {
   for (const bool in_place : {false, true}) {
-    CHECK(orders_of("recursive_doubling", 4, 1, in_place) == Names{"((r0 + r1) + (r2 + r3))"});
-    CHECK(orders_of("binomial_tree", 4, 1, in_place) == Names{"((r0 + r1) + (r2 + r3))"});
-    CHECK(orders_of("rabenseifner", 4, 4, in_place) == Names(4, "((r0 + r2) + (r1 + r3))"));
-    CHECK(orders_of("one_shot", 3, 2, in_place) == Names(2, "(r0 + r1 + r2)"));
+    CHECK(orders_of("recursive_doubling", 4, 1, in_place) == Sums{"((r0 + r1) + (r2 + r3))"});
+    CHECK(orders_of("binomial_tree", 4, 1, in_place) == Sums{"((r0 + r1) + (r2 + r3))"});
+    CHECK(orders_of("rabenseifner", 4, 4, in_place) == Sums(4, "((r0 + r2) + (r1 + r3))"));
+    CHECK(orders_of("one_shot", 3, 2, in_place) == Sums(2, "(r0 + r1 + r2)"));
     CHECK(orders_of("ring", 4, 4, in_place) ==
-          Names{"(r0 + ((r1 + r2) + r3))", "((r0 + (r2 + r3)) + r1)", "(((r0 + r3) + r1) + r2)", "(((r0 + r1) + r2) + r3)"});
+          Sums{"(r0 + ((r1 + r2) + r3))", "((r0 + (r2 + r3)) + r1)", "(((r0 + r3) + r1) + r2)", "(((r0 + r1) + r2) + r3)"});
   }
 }
 
