@@ -58,22 +58,22 @@ B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
-# GCC 12 reports overlaps and overflows in std::string and fmt that do not exist.
+# GCC 12 gives false warnings of overlaps and overflows in std::string and fmt.
 # -Wno-psabi: functions that return vectors are called only within one program.
 quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option -Wno-invalid-constexpr -Wno-unknown-pragmas -Wno-deprecated-declarations) $(if $(SANITIZE),-Wno-maybe-uninitialized)
-# GCC 12.2 compiles 32-byte constants with different halves wrongly: {5, 5, 0, 0} became {5, 5, 5, 5}. 16-byte moves avoid the bug.
+# GCC 12.2 miscompiles 32-byte constants whose halves differ: {5, 5, 0, 0} became {5, 5, 5, 5}. 16-byte moves avoid the bug.
 halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
-# By default GCC collects garbage before it has used 128 MB. With 800 MB, a build takes a tenth less time; the largest compilation needs 930 MB, not 700.
+# By default GCC collects garbage before it has used 128 MB. A limit of 800 MB makes a build a tenth faster, but the largest compilation then needs 930 MB instead of 700.
 roomy    := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,--param ggc-min-heapsize=800000)
 # GCC vectorizes loops over floats only if errno and traps are ignored. Unlike -ffast-math, these flags change no bit of a result.
-# A product and a sum are fused only where the source says fma. So the bits of a row do not depend on where a loop is divided.
+# The compiler fuses a product and a sum only where the source calls fma. So the bits of a row do not depend on where a loop is split.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -Iinclude -I. -I$B \
             $(roomy) $(sanitize)$(if $(filter thread,$(SANITIZE)), -DWITH_THREAD_SANITIZER) $(found_flags) $(CXXFLAGS)
 # With -O3 in CXXFLAGS, sources without compute loops are compiled with -O1 (`cold`). The build takes a tenth less time, and runs are no slower.
 build_s  := 400# seconds of one processor for a build from scratch; `make run` prints the estimate
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
-# With a sanitizer, the other sources are optimized too: vectors need one check where single elements need many.
+# With a sanitizer, all other sources are compiled with -O3 (`hot`), because a vector needs one check where single elements need many.
 hot      := $(if $(SANITIZE),-O3)
 # -fmad=false: as above, only the source decides where to use fma. Without FMT_USE_CONSTEXPR, fmt omits constexpr under nvcc.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
@@ -83,7 +83,7 @@ nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fm
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
             -fPIC -Itests/cuda/emulation -Iinclude -I. -I$B $(found_flags) -O1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
-# How clangd reads a source: as `compile`, without MPI's wrapper, and without GCC's own options.
+# The command with which clangd reads a source: `compile` without MPI's wrapper and without options that only GCC knows.
 editor    = $(CXX) $(filter -I%,$(shell $(MPICXX) -show 2>/dev/null)) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers \
             -pthread -Iinclude -I. -I$B $(sanitize) $(found_flags) $(CXXFLAGS)
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
@@ -97,13 +97,13 @@ ucx_libs          := $(call pkg,--libs ucx)
 catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
 # ── bundles: several sources compiled as one (src/bundles.awk) ─────────────────────────────────────────────────────
-# Sources with compute loops are compiled separately. So is a source that git reports as changed: an edit then costs one small compilation,
-# which also finds a missing include (CONTRIBUTING.md).
+# Sources with compute loops are compiled separately. So are sources that git reports as changed. Then an edit costs one small
+# compilation, and that compilation finds missing includes (CONTRIBUTING.md).
 changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
 alone     = src/math/% experiments/commands/main.cpp tests/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(if $(filter $(fuzz_folder),$B),tests/fuzz/%) $(changed)
 
 # ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
-below     = $(sort $(if $(wildcard $(2)),$(shell find $(wildcard $(2)) -name '*.$(1)')))# without a folder, find would search all
+below     = $(sort $(if $(wildcard $(2)),$(shell find $(wildcard $(2)) -name '*.$(1)')))# without a folder, find would search everything
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
 checks   := $(filter-out tests/client/%,$(call below,cpp,tests))
@@ -112,15 +112,15 @@ sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filte
               $(call below,hpp,include src collectives layers parallel experiments tests)))
 bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
 bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
-# Objects of those of the sources $(1) that are in no bundle, and of the bundles $(2).
+# The objects of the bundles $(2), and of those sources in $(1) that are in no bundle.
 objects_of = $(patsubst %.cpp,$B/%.o,$(filter-out $(bundled),$(1))) $(patsubst %,$B/bundles/%.o,$(2))
 tests    := $(call objects_of,$(checks),$(filter tests%,$(bundles)))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
 emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu %/sort.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
-# The loops of these sources are compiled without ThreadSanitizer (src/math/race_marks.hpp). They are linked last, so that
-# of a function that others inline too, the linker takes a copy that is checked.
+# The loops of these sources are compiled without ThreadSanitizer (src/math/race_marks.hpp). They are linked last:
+# if another object also contains a copy of one of their inline functions, the linker then takes that copy, which is checked.
 unwatched := $(if $(filter thread,$(SANITIZE)),$(patsubst %,$B/src/math/%.o,attention attention_backward exact/products exact/attention \
                exact/sums exact/fixed_point))
 objects  := $(call objects_of,$(sources),$(filter-out tests%,$(bundles)))
@@ -154,7 +154,7 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
             {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
             {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,$(if $(CUDA),built where nccl.h was not found,built without CUDA)))"},
-# A hash that program and plugin must share. It covers all headers, so nobody has to know which ones the two have in common.
+# A hash that must be equal in the program and the plugin. It covers all headers, so nobody has to know which headers both include.
 plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head -c 16)"
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,8 +170,8 @@ ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
 .NOTPARALLEL:                    # two targets would build the same files at the same time; within a target, make runs in parallel
 endif
 # `setup` may have installed libraries that were missing when this Makefile was read, so each target starts make again. A first dry run
-# counts the build steps (`steps`). It needs the stamps and bundles, so `make written` makes these before.
-# `+`: the line starts make through a variable, so make does not see that it must share its jobs (-j2) with what the line starts.
+# counts the build steps (`steps`). The dry run needs the stamps and bundles, so `make written` makes them first.
+# The `+` is needed because the line starts make through a variable. Without it, make would not share its jobs (-j2) with the make that it starts.
 make = $(MAKE) --no-print-directory $(if $(portable),portable=yes)
 $(worked): setup
 	+@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
@@ -210,7 +210,7 @@ say-run:
 ## test-all    run the tests with every combination and more repetitions, and the C++ tests with each sanitizer
 do-test-all: export TEST_ALL := yes
 do-test-all: $(if $(SANITIZE),,thread.sanitized address,undefined.sanitized)
-# Builds of their own, whose steps are counted apart.
+# Separate builds, whose steps are counted separately.
 %.sanitized:
 	+@$(if $(always),$(make) SANITIZE=$* steps= tests,:)
 do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
@@ -226,7 +226,7 @@ do-fuzz:
 	  '  $(FUZZ_CXX) was not found' '  install clang-19, libclang-rt-19-dev and libomp-19-dev, or name another: FUZZ_CXX=clang++-16'; exit 2; }
 	+@$(fuzz_make) written && $(fuzz_make) $(fuzz_folder)/fuzz
 	@/usr/bin/python3 tests/fuzz/run.py $(fuzz_folder)/fuzz $(or $(MINUTES),2) $(TARGET)
-# A build folder and a compiler of its own.
+# The fuzzer has its own build folder and compiler.
 fuzz_make    = $(MAKE) --no-print-directory CXX=$(FUZZ_CXX) SANITIZE=fuzzer-no-link,address,undefined B=$(fuzz_folder) LDFLAGS=-lgomp
 fuzz_parts   = $(patsubst %.cpp,$B/%.o,$(filter-out %_test.cpp %/trials.cpp %/mutation.cpp,$(wildcard tests/fuzz/*.cpp)))
 link_fuzz    = $(link) -fsanitize=fuzzer $(filter-out $B/experiments/commands/main.o,$(objects)) $(fuzz_parts) $(libs)
@@ -352,7 +352,7 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@.$(release) && ln -sf libchorale.so.$(release) $@.$(abi) && ln -sf libchorale.so.$(abi) $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
-# The headers for users' programs: include/ as it is, and parallel/train.hpp with all that it includes. Those are copied to chorale/, so that
+# The headers for users' programs: include/ unchanged, and parallel/train.hpp with all that it includes. The latter are copied to chorale/, so that
 # they do not conflict with a user's folders named src or collectives.
 public = sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g; s,((layers|parallel)/[a-z_/]+\.hpp),chorale/\1,g'
 $B/include/chorale/chorale.hpp: $(call below,hpp,include src collectives layers parallel) $B/compile.stamp
@@ -397,7 +397,7 @@ $B/src/memory/device_plugin.o $B/src/memory/plugin_mark.cu.o $B/emulated/src/mem
 written: $(patsubst %,$B/%.stamp,compile link_program link_tests link_library pc_here emulate link_emulated facts plugin_mark \
            $(if $(CUDA),nvcc link_plugin)) $(bundles:%=$B/bundles/%.cpp) $(if $(filter build,$B),compile_commands.json)
 .PRECIOUS: $B/%.stamp $B/bundles/%.cpp
-# A stamp contains the text of the variable with its name, such as the compile command. So objects are rebuilt if the command changes.
+# A stamp contains the value of the variable of the same name, such as the compile command. So objects are rebuilt if the command changes.
 $B/%.stamp: $(always)
 	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
 	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@

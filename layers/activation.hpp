@@ -8,7 +8,7 @@ namespace chorale {
 class Activation final : public Layer {
  public:
   enum class Kind { gelu, swiglu };
-  // columns: columns of the output. block: for SwiGLU, whose input alternates `block` columns of gates and `block` of ups.
+  // columns: columns of the output. block: for SwiGLU, whose input alternates `block` gate columns and `block` up columns.
   Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
       : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
 

@@ -1,7 +1,7 @@
 // The part of attention that has no parameters. It rotates queries and keys if positions are rotary. Then, in each head, a
 // token's output is a weighted mean of the values of this token and the earlier ones. For the backward pass the layer keeps
-// its input (queries, keys, values), its output and one number per head and token, but never the scores. Where ranks divide
-// the tokens of a sequence, an AttentionScheme brings queries and keys together.
+// its input (queries, keys, values), its output and one value per head and token, but never the scores. If ranks split the
+// tokens of a sequence, an AttentionScheme brings queries and keys together.
 #pragma once
 #include <optional>
 
@@ -19,7 +19,7 @@ class Attention final : public Layer {
     double dropout = 0;
     std::uint32_t site = 0;      // identifies this layer's dropout of attention probabilities among all dropouts
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
-    std::int64_t leaves = 1;     // of a sequence (Context::leaves)
+    std::int64_t leaves = 1;     // leaves per sequence (Context::leaves)
   };
   Attention(std::string name, const Options& options);
 

@@ -1,4 +1,4 @@
-// How ranks that divide the tokens of a sequence attend to each other's keys. The layer of attention calls these functions
+// How ranks that split the tokens of a sequence attend to each other's keys. The attention layer calls these functions
 // without knowing what they do. These defaults are for a rank that has whole sequences; the schemes of parallel/context
 // override them.
 //
@@ -11,14 +11,14 @@
 
 namespace chorale {
 
-// One layer's attention, apart from its input.
+// The arguments of one layer's attention, without its input.
 struct AttentionCall {
   const AttentionShape& shape;
   const Dropout& dropout;
   SumSite& keys;  // sums of the gradients of keys and values
 };
 
-// The tokens of each sample from which a rank attends. Several ranks may attend from them, each with some of the heads.
+// The tokens of each sample whose queries this rank computes. Several ranks may share them, each with some of the heads.
 struct QueryTokens {
   std::vector<std::int64_t> places;  // ascending; empty: the tokens of the rank's rows
   std::int64_t ranks = 1;
@@ -47,7 +47,7 @@ class AttentionScheme {
                             const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context);
 };
 
-// Copies the keys and values of qkv to the rows of a tensor of their own, or back.
+// Copies the keys and values in qkv to the rows of a separate tensor, or back.
 void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue);
 void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue);
 

@@ -1,16 +1,16 @@
-// The work of attention on one rank, to compare ranks that divide sequences: pairs of a query and a key that it sees, and
-// the processor time of the first thread that computes them. On a device it is not measured.
+// The attention work of one rank, to compare ranks that split sequences. It counts pairs of a query and a key that the query
+// sees, and measures the processor time of the thread that calls the kernels. On a device neither is measured.
 #pragma once
 #include "src/base/thread_time.hpp"
 
 namespace chorale {
 
 struct AttentionWork {
-  double pairs = 0;    // of the micro-batches opened so far, in one head and layer
-  double seconds = 0;  // of all forward and backward passes
+  double pairs = 0;    // pairs per head and layer, in all micro-batches opened so far
+  double seconds = 0;  // processor time of all forward and backward passes
 };
 
-// Adds the time of its scope.
+// Adds the processor time that the calling thread spends in its scope.
 class AttentionTimer {
  public:
   explicit AttentionTimer(AttentionWork* work) : work_(work), begun_(work ? thread_seconds() : 0) {}

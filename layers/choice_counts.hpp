@@ -5,17 +5,16 @@
 //   block of experts 0          61  70  66  59         0       every row: E + 1 integers; the first E add up to the step's
 //   block of experts 1          90  31  12 123        27       tokens × k
 //
-// While the step runs, a rank counts its own tokens in its own blocks. Then Training adds up the ranks in the sum that also
-// has the loss (parallel/step/batch_totals.hpp), so every rank knows all blocks. Tensor ranks route the same tokens, so only
-// one of them counts. The sums are integers: they are the same on every layout.
+// While the step runs, a rank counts its own tokens in its own blocks. Then Training sums the counts over ranks, in the same
+// reduction as the loss (parallel/step/batch_totals.hpp), so every rank knows the counts of all blocks. Tensor ranks route
+// the same tokens, so only one of them contributes its counts. The sums are integers, so they are the same on every layout.
 //
-// Each tensor rank routes by itself. If two of them chose different experts for a token, the sum of its outputs would be
-// wrong, without any error. They choose alike, because they have the same bits of x and of the router's weights: our
-// algorithms give all ranks of a sum the same bits (tests/collectives/call/values_test.cpp). But a library's may not, and
-// fast sums over dp may round differently if the replicas of each tensor rank use another algorithm. So one more word is
-// added up: tensor rank 0 of T gives (T − 1) · checksum of its counts, the others −checksum. The sum is 0 if all counted
-// alike.
-// Checksums have 24 bits, so that sums in f64 are exact.
+// Each tensor rank routes independently. If two of them chose different experts for a token, the sum of its outputs would be
+// wrong, without any error. They choose alike if x and the router's weights are bit-identical on all of them. Our algorithms
+// give all ranks of a sum the same bits (tests/collectives/call/values_test.cpp). A library's algorithm may not. Fast sums
+// over dp may also round differently if the replicas of different tensor ranks use different algorithms. As a check, one
+// more word is summed: tensor rank 0 of T contributes (T − 1) · checksum of its counts, and the others contribute −checksum.
+// The sum is 0 if all ranks counted alike. Checksums have 24 bits, so that sums in f64 are exact.
 //
 // Only the first forward pass of a training step counts. Context::choices is null in evaluations, in generation and when a
 // block is recomputed.
@@ -43,7 +42,7 @@ struct ChoiceCounts {
     return std::span(numbers).subspan(first(block), length() - 1);
   }
   std::int64_t dropped(std::int64_t block) const { return numbers[first(block) + length() - 1]; }
-  double dropped_share() const {  // of all choices in all blocks
+  double dropped_share() const {  // as a fraction of all choices in all blocks
     std::int64_t all = 0, lost = 0;
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const auto here = chosen(block);
@@ -53,7 +52,7 @@ struct ChoiceCounts {
   }
   void clear() { std::ranges::fill(numbers, 0); }
 
-  // This rank's part of the sum over all ranks: the numbers, then the word with the checksum. Empty without experts.
+  // This rank's contribution to the sum over all ranks: its counts, then the checksum word. Empty without experts.
   std::int64_t words() const { return numbers.empty() ? 0 : std::ssize(numbers) + 1; }
   std::vector<std::int64_t> given_by(std::int64_t tensor_rank, std::int64_t tensor_ranks) const {
     std::vector<std::int64_t> given(static_cast<std::size_t>(words()));

@@ -22,7 +22,7 @@ struct KeyValueCache {
   std::map<std::size_t, Tensor> layers;  // key: the layer's index in the whole model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
-  std::int64_t next = 0;  // tokens of this pass, on all ranks that divide them
+  std::int64_t next = 0;  // tokens of this pass, on all ranks that split them
 };
 
 struct ChoiceCounts;    // layers/choice_counts.hpp
@@ -39,13 +39,13 @@ struct RunContext {
   DType compute = DType::f32;
   std::uint64_t seed = 0;                                     // seed and Context::step select the dropout masks
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
-  const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that divide the experts
-  // Connects the ranks that divide the tokens of a sequence; null: this rank has whole sequences.
+  const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that split the experts
+  // Connects the ranks that split the tokens of a sequence; null: this rank has whole sequences.
   const AttentionScheme* attention = nullptr;
   AttentionWork* attention_work = nullptr;                 // null: not measured
-  const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks for other layers
-  const RouterBalance* balance = nullptr;  // biases of experts, and the choices of the previous step; null: neither
-  std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
+  const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks in other layers
+  const RouterBalance* balance = nullptr;                  // expert biases and the previous step's choices; null: neither
+  std::function<void()> after_layer = {};                  // lets a strategy progress its communication between layers
 };
 
 // One micro-batch of a run.
@@ -53,7 +53,7 @@ struct Context : RunContext {
   Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
   Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
-  Tensor query_places = {};            // the places of the rows of AttentionScheme::query_tokens; empty: consecutive
+  Tensor query_places = {};            // places of the rows that AttentionScheme::query_tokens lists; empty: consecutive
   Tensor query_positions = {};         // their positions; empty: equal to the places
   Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
   std::uint32_t step = 0;
@@ -61,7 +61,7 @@ struct Context : RunContext {
   double loss_scale = 1;
   Tensor loss = {};              // [1]: the head adds the losses of all rows here
   std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
-  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks divide each sample; null: all samples alike
+  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null: all samples alike
 
   Tape* tape = nullptr;               // null: no backward pass follows
   KeptInputs* kept_inputs = nullptr;  // where recomputation keeps inputs of blocks; null: on the tape
@@ -96,9 +96,9 @@ struct Context : RunContext {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // A sequence is divided into leaves of this many tokens; the last may be shorter. Weight gradients, and those of keys and
-  // values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact numerics
-  // therefore depend on this number.
+  // A sequence is divided into leaves of this many tokens; the last may be shorter. Weight gradients, and the gradients of
+  // keys and values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact
+  // numerics therefore depend on the leaf length.
   Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
   // The length of a leaf is the largest power of two that is at most 256 and at most an eighth of the sequence, and at
   // least 1.

@@ -1,5 +1,6 @@
-// DeepSpeed's schedulers, so that a DeepSpeed config file trains with the same rates here. W: warm-up steps, at least 2;
-// T: steps of the whole schedule; first, peak, minimum: rates (learning_rate.hpp).
+// DeepSpeed's schedulers, so that a DeepSpeed config file trains with the same rates here. W is the number of warm-up steps,
+// at least 2, and T the number of steps of the whole schedule. The rates first, peak and minimum are those of
+// learning_rate.hpp.
 //
 //   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
 //            initial rate

@@ -1,17 +1,17 @@
-// Communication between the ranks that divide the experts of a layer. The layer of experts calls these functions without
+// Communication between the ranks that split the experts of a layer. The expert layer calls these functions without
 // knowing what they do. These defaults are for a rank that has all experts; parallel/experts/experts.cpp overrides them.
 //
 //   home                                         here: the rank of the experts
 //   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
 //   rows sorted by (expert, token) ◀─ combine ───────────────────────────────────────────────────────────────┘
 //
-// dispatch repeats each token's row for its experts, times a weight if there are weights. Otherwise both functions only move
-// rows, of any type. So each is the gradient of the other: the backward pass dispatches the gradients of the outputs, with
-// the weights, and combines those of the experts' inputs.
+// dispatch repeats each token's row for its experts, times a weight if there are weights. Otherwise both functions only copy
+// rows, of any type, so each is the gradient of the other. The backward pass dispatches the output gradients with the
+// weights, and combines the gradients of the experts' inputs.
 //
 // Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
-// (Context::leaves), so the counts say how many rows come from each leaf. Here, the leaves of all source ranks follow each
-// other in the order of the ranks.
+// (Context::leaves), so the counts say how many rows come from each leaf. On the experts' rank, the leaves of all source
+// ranks follow each other in rank order.
 #pragma once
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ struct WayByHost;  // parallel/experts/experts_by_host.hpp
 struct ExpertRows {
   std::int64_t experts = 0, leaves = 0;
   std::vector<std::int64_t> counts;           // [experts, leaves]
-  std::vector<std::int64_t> between = {};     // [source rank, rank of the experts]: rows that travel; empty if none does
+  std::vector<std::int64_t> between = {};     // [source rank, rank of the experts]: rows that are sent; empty if none are
   std::shared_ptr<const WayByHost> way = {};  // null unless rows are dispatched by host
 
   std::int64_t count(std::int64_t expert, std::int64_t leaf) const {
@@ -47,15 +47,15 @@ class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
 
-  // Takes the counts of this rank's micro-batch for all experts. Returns those of this rank's experts, over the micro-
-  // batches of all source ranks. `routing` is that of this rank's micro-batch. In a plan (phantom tensors) the counts of all
-  // ranks follow from routing.planned.
+  // Takes the counts of this rank's micro-batch for all experts. Returns the counts for this rank's experts, over the
+  // micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors) the counts
+  // of all ranks follow from routing.planned.
   virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
-  // The rows of x that the experts of this rank take, by take_rows (src/math/slots.hpp). `weights` may be null. `home` and
-  // `here` are the counts of both sides.
+  // Makes the rows of x by take_rows (src/math/slots.hpp) and sends them to the ranks of their experts. Returns the rows
+  // that this rank's experts get. `weights` may be null. `home` and `here` are the counts of both sides.
   virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                           const ExpertRows& here, Context& context) const;
-  // The returned function waits and gives the rows at home. Work done between the two calls hides the communication.
+  // The returned function waits and returns the rows at home. Computation between the two calls overlaps the communication.
   virtual std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/,
                                                 Context&) const {
     return [rows] { return rows; };

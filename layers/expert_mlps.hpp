@@ -3,9 +3,9 @@
 //   rows sorted by expert ─ up ─▶ before ─ activation ─▶ after ─ down ─▶ outputs, one row each
 //                                                                         (backward: the reverse)
 // Tensor parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. So outputs and input
-// gradients are partial sums. Products run one expert after another, each with as many rows as the routing gives it.
+// gradients are partial sums. Products run one expert after another; each expert has as many rows as the routing gives it.
 //
-// Per row, an expert of width f multiplies 2·(gates + 1)·h·f times forward, twice that backward.
+// Per row, an expert of width f takes 2·(gates + 1)·h·f flops forward and twice that backward.
 #pragma once
 #include "layers/expert_exchange.hpp"
 #include "layers/parameter.hpp"
@@ -16,8 +16,9 @@ namespace chorale {
 
 class ExpertMlps {
  public:
-  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: of the initial values of
-  // `down`. forced_counts: how many tokens of each sequence every expert of the model gets; empty: the router chooses.
+  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: standard deviation of the
+  // initial values of `down`. forced_counts: how many tokens of a sequence each expert of the model gets; empty: the router
+  // chooses.
   ExpertMlps(const std::string& layer, const ModelShape& shape, const Sharding& width, const Sharding& experts,
              double deviation, const std::vector<std::int64_t>& forced_counts);
 
@@ -34,7 +35,7 @@ class ExpertMlps {
   std::int64_t kept_columns(bool recomputes_after) const {
     return (gates_ + (recomputes_after ? 0 : 1)) * columns_;
   }                                                          // per row
-  std::int64_t forced_rows() const { return forced_rows_; }  // of these experts together from each sequence
+  std::int64_t forced_rows() const { return forced_rows_; }  // rows that these experts together get from each sequence
   SumSite& output_site() { return output_; }
   SumSite& input_gradient_site() { return input_gradient_; }
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const;
@@ -49,7 +50,7 @@ class ExpertMlps {
                           const ExpertRows& here, SumSite& site, Context& context) const;
 
   std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
-  std::int64_t columns_;               // of the activation's output, on this rank
+  std::int64_t columns_;               // columns of the activation's output, on this rank
   std::int64_t forced_rows_ = 0;
   std::vector<Expert> experts_;
   SumSite output_, input_gradient_;  // sums over the units of an expert

@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// x in another type, the one in which the router computes.
+// Converts x to the type in which the router computes.
 Tensor in_type(const Tensor& x, DType type, Context& context) {
   if (x.dtype() == type) return x;
   const Tensor y = context.typed(x.shape(), type, Category::workspace);
@@ -35,9 +35,10 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
                forced_.empty() ? std::vector<std::int64_t>() : counts_of(forced_, rule_, rule_.sequence)),
       shared_(std::move(shared)) {}
 
-// Starts to return the experts' partial products to their tokens, and to add them over the ranks that share an expert.
+// Starts to send the experts' partial products back to their tokens, and to sum them over the ranks that share an expert.
 // `partial` has a row for each row of this rank's experts. The sum has the k slots of each token side by side,
-// [tokens, k·width]; a dropped slot is zero. If rows travel, the sum over ranks starts only when the result is asked for.
+// [tokens, k·width]; a dropped slot is zero. If rows are sent between ranks, the sum over ranks starts only when the result
+// is requested.
 std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
                                                     SumSite& site, Context& context) const {
   const auto home = context.exchange->start_combine(partial, counts.home, counts.here, context);
@@ -186,8 +187,8 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
-// The largest number of rows that this rank's experts can get, if each rank that sends them rows has as many samples. Other
-// ranks may have more tokens of a sample.
+// The largest number of rows that this rank's experts can get, if each rank that sends them rows has `samples` samples.
+// Other ranks may have more tokens of a sample.
 std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Context& context) const {
   const std::int64_t own = experts_.count(), sources = rule_.experts / own;
   const std::int64_t tokens = sources == 1 ? context.tokens.tokens : context.sequences->most_tokens(context);
@@ -196,7 +197,7 @@ std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Contex
   return sources * of_a_source;
 }
 
-// Whether every routing gives them this number.
+// Whether every routing gives them exactly this many rows.
 bool MixtureOfExperts::knows_rows_here(const Context& context) const {
   const bool has_all = rule_.capacity == 0 && experts_.count() == rule_.experts;
   return has_all || (!forced_.empty() && !context.sequences->divided());
@@ -212,7 +213,7 @@ Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
                 most_rows_here(samples, context) * per_row + here * k * width_ * element,
       .at_most = !knows_rows_here(context)};
   if (counts_sequences(rule(context), context)) keeps.inside += samples * rule_.experts * size_of(DType::i64);
-  if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is this layer's
+  if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is also this layer's input
   return keeps;
 }
 

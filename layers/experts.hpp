@@ -8,8 +8,8 @@
 //
 // All experts of a token's k slots are computed before any sum, so y does not depend on how the rows are divided. Tensor
 // parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. All tensor ranks route all tokens
-// of the micro-batch, from the same bits of x; choice_counts.hpp has a check. ExpertExchange moves rows to the ranks that
-// have their experts.
+// of the micro-batch from bit-identical x; choice_counts.hpp checks that their choices agree. ExpertExchange
+// sends rows to the ranks that have their experts.
 //
 // The tape keeps x, the logits and choices, the input and output of the activation, and the experts' outputs. The rows of x
 // are gathered again in the backward pass. Per token, the layer multiplies by k experts of width f: 2·k·(gates + 1)·h·f
@@ -28,7 +28,7 @@ namespace chorale {
 class MixtureOfExperts final : public Layer {
  public:
   // block: its index in the model. width: this rank's shard of every expert. experts: which experts this rank has.
-  // deviation: of the initial values of `down`. shared: null if there is no shared expert.
+  // deviation: standard deviation of the initial values of `down`. shared: null if there is no shared expert.
   MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Sharding& width,
                    const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared);
 
@@ -54,7 +54,7 @@ class MixtureOfExperts final : public Layer {
   Routed routed(const Tensor& x, Context& context);
   std::int64_t most_rows_here(std::int64_t samples, const Context& context) const;
   bool knows_rows_here(const Context& context) const;
-  RoutingRule rule(const Context& context) const;  // with what is known of the steps before
+  RoutingRule rule(const Context& context) const;  // with the balance state of earlier steps
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
                                     Context& context) const;
@@ -65,12 +65,12 @@ class MixtureOfExperts final : public Layer {
   void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // all but the shared expert's
 
   std::string name_;
-  std::int64_t number_;  // among the model's blocks of experts
+  std::int64_t number_;  // this block's index among the model's blocks of experts
   RoutingRule rule_;
   std::vector<std::int32_t> forced_;  // the experts [s,k] of each position of a sequence; empty: the router chooses
   std::int64_t width_;
   ParameterPointer router_;
-  ExpertMlps experts_;  // those of this rank
+  ExpertMlps experts_;  // this rank's experts
   std::unique_ptr<Sequence> shared_;
 };
 

@@ -33,7 +33,7 @@ struct Model {
 Model build_gpt(const ModelShape& shape, Recompute recompute, const Sharding& sharding = {}, const Sharding& experts = {});
 
 // The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
-// step's global batch; each adds at most one addend, to a norm of heads one per head.
+// step's global batch; each contributes at most one addend, or one per head to a norm of heads.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
@@ -43,9 +43,9 @@ void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType c
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads);
 
 // The published activation bytes per layer and rank for 16-bit elements and attention that stores its scores (Korthikanti
-// et al. 2022): s·b·h·(10 + 24/t + 5·a·s/(h·t)) for b samples of s tokens, a heads, width h and t tensor ranks. Under
-// sequence parallelism the tensor ranks share the 10 too. The layers here keep less, because they
-// store neither scores nor dropout masks. Layer::keeps gives their exact bytes.
+// et al. 2022): s·b·h·(10 + 24/t + 5·a·s/(h·t)) for b samples of s tokens, a heads, width h and t tensor ranks. With
+// sequence parallelism the tensor ranks also split the term 10. The layers here keep less, because they store neither scores
+// nor dropout masks. Layer::keeps gives their exact bytes.
 double published_activation_bytes(const ModelShape& shape, std::int64_t samples, std::int64_t tensor_ranks = 1,
                                   bool sequence_parallel = false);
 

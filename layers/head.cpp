@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// Marks the kernels of a scope as those of the head, for plans.
+// Marks the kernels that run in its scope as kernels of the head, for plans.
 class Marked {
  public:
   Marked(Queue& queue, OfHead kind) : queue_(queue) { queue_.head = kind; }

@@ -1,7 +1,7 @@
 // The end of the model: logits over the vocabulary and their cross entropy with the next tokens. The gradient of the logits
 // overwrites the logits, so both use the same memory. For the backward pass the head keeps its input and that gradient.
 //
-// The columns of the logits may be split between ranks. The ranks then combine three numbers per row: the maximum, the sum
+// The columns of the logits may be split between ranks. The ranks then combine three values per row: the maximum, the sum
 // of exponentials and the "hit", the logit of the row's target. `forward` adds the losses of all rows to context.loss. The
 // division by the step's number of tokens comes later.
 #pragma once

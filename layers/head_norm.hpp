@@ -1,11 +1,11 @@
 // An RMSNorm of every query and every key (Qwen3), between the matrix that makes them and the rotation. All query heads
-// share one gain, all key heads another; values pass unchanged. The norm of a head depends on this head only, so a tensor
-// rank normalizes its own heads. The gradient of a gain is summed over the heads of all tensor ranks.
+// share one gain, and all key heads share a second one. Values pass unchanged. The norm of a head depends on this head only,
+// so a tensor rank normalizes its own heads. The gradient of a gain is summed over the heads of all tensor ranks.
 //
 //   qkv [T, groups·(queries+2)·d] ─┬─ q q k ─ norm ─┬─ qkv, in place
 //                                  └─── v ──────────┘
 //
-// For the backward pass the layer keeps copies of the queries and keys, and two numbers per head.
+// For the backward pass the layer keeps copies of the queries and keys, and two values per head.
 #pragma once
 #include <array>
 
@@ -21,7 +21,7 @@ class HeadNorm final : public Layer {
     std::int64_t queries, width;      // query heads of a group; width of a head
     double epsilon;
   };
-  // attention: the name of the branch, with which the names of the gains begin.
+  // attention: the name of the attention branch, which is the prefix of the gains' names.
   HeadNorm(const std::string& attention, const Options& options);
 
   const std::string& name() const override { return name_; }

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-constexpr int lanes = 16;  // counters in a call of philox::blocks
+constexpr int lanes = 16;  // counters per call of philox::blocks
 
 // A number of mean 0 and variance 1: the centered sum of four uniform 16-bit integers, divided by the root of its variance
 // 4·2³²/12.
@@ -18,7 +18,8 @@ float normal(const std::uint32_t* bits) {
   return static_cast<float>(2 * sum - 4 * 65535) * 0.5f * (1.7320508f / 65536.0f);
 }
 
-// Calls f(i, normal number) for the elements [first, last), which have consecutive places from `place` on.
+// Calls f(i, normal number) for the elements [first, last), whose indices in the whole tensor are consecutive from `place`
+// on.
 template <class F>
 void each_normal(const Random& random, std::int64_t place, std::int64_t first, std::int64_t last, F f) {
   std::uint32_t words[4 * lanes];

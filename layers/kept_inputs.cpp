@@ -20,13 +20,13 @@ void KeptInputs::finish_writes() {
 
 void KeptInputs::read_ahead() {
   if (read_ || there_.empty()) return;
-  finish_writes();  // the newest input may still be on its way
+  finish_writes();  // the newest input may not be fully written yet
   const Tensor& there = there_.back();
   read_ = Staged(memory_, there.count(), there.dtype(), Category::activations);
   read_.start_read(there, traffic_);
 }
 
-// The caller gets the memory of the copy too. So deferred gradients of weights may use the input after the next one is read.
+// The caller also owns the memory of the copy, so deferred weight gradients may use the input after the next one is read.
 Tensor KeptInputs::take() {
   require(!empty(), "the backward pass takes more inputs of blocks than the forward pass kept");
   read_ahead();

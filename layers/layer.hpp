@@ -17,7 +17,7 @@ struct Keeps {
   std::int64_t inside = 0;  // bytes of other tensors: statistics, tensors between the layer's inner layers
   std::int64_t output = 0;  // bytes of the layer's output; 0 if the layer does not keep its output
   bool output_can_be_made_again = false;
-  bool at_most = false;  // the numbers are bounds: experts may get fewer rows, unless their routing is forced
+  bool at_most = false;  // the numbers are upper bounds: experts may get fewer rows, unless their routing is forced
 };
 
 class Layer {
@@ -28,7 +28,7 @@ class Layer {
   // Returns the gradient of the layer's input. Adds the gradients of its weights to Parameter::gradient.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
-  virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites but those of parameters
+  virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites except the parameters'
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 

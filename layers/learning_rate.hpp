@@ -24,15 +24,15 @@ constexpr auto names_of(WarmupStyle) { return Names{"style of warm-up", "linear"
 struct LearningRate {
   RateDecay decay = RateDecay::cosine;
   double peak = 1e-3;
-  Relative minimum = 1e-4, first = 0;  // to the peak
+  Relative minimum = 1e-4, first = 0;  // absolute, or relative to the peak
   WarmupStyle warmup_style = WarmupStyle::linear;
   std::int64_t warmup = 0;
-  std::optional<std::int64_t> steps = {};  // length of the whole schedule; empty: that of the run
+  std::optional<std::int64_t> steps = {};  // length of the whole schedule; empty: the length of the run
   double wsd_share = 0.2;                  // fraction of the steps, at the end, in which wsd decays
   double warmup_share = 0;                 // warm-up as a fraction of the steps; 0: `warmup` steps
 
   void declare(Options& options);
-  LearningRate over(std::int64_t steps_of_run) const;  // settles what is relative or left open
+  LearningRate over(std::int64_t steps_of_run) const;  // with all relative or empty values resolved
   double at(std::int64_t step) const;                  // steps count from 0
 };
 

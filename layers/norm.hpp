@@ -1,5 +1,5 @@
-// LayerNorm or RMSNorm over the width of each row. For the backward pass the layer keeps its input and two numbers per
-// row, from which its output can be recomputed.
+// LayerNorm or RMSNorm over the width of each row. For the backward pass the layer keeps its input and two values per row,
+// from which its output can be recomputed.
 #pragma once
 #include "layers/layer.hpp"
 

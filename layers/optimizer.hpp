@@ -33,15 +33,15 @@ struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
   Tensor value, gradient;
-  // The bucket that has these elements, and its flat tensors of several parameters, one after the other. The elements begin
-  // at `at` there. Pieces of one bucket follow each other.
+  // The bucket that contains these elements, and its flat tensors, in which several parameters follow each other. The
+  // elements begin at index `at` of the flat tensors. Lists have the pieces of one bucket side by side.
   std::size_t bucket = 0;
   Tensor all_values = {}, all_gradients = {};
   std::int64_t at = 0;
 };
 
-// How the optimizer updates, if its tensors are in a slow tier or the update goes on while the program computes. The update
-// then goes through windows of `elements` elements (src/tier/windows.hpp).
+// How the optimizer updates if its tensors are in a slow tier, or if the update runs while the program computes. The update
+// then proceeds in windows of `elements` elements (src/tier/windows.hpp).
 struct OptimizerTier {
   Allocator* compute = nullptr;    // where the update computes; null: in memory
   Allocator* states = nullptr;     // where states live; null: in memory
@@ -63,15 +63,15 @@ class Optimizer {
 
   // The same step in parts, if there are windows. Between begin() and finish() the program may compute.
   void begin(double rate, double scale, const Numerics& numerics, const Queue& queue);
-  void start(std::size_t bucket);      // the update of a bucket (Owned::bucket)
-  void start();                        // of all buckets
+  void start(std::size_t bucket);      // starts the update of a bucket (Owned::bucket)
+  void start();                        // starts the updates of all buckets
   void progress();                     // updates windows that have arrived; never waits
   void finish(std::size_t bucket);     // waits until nothing needs the bucket's gradients any more
   void finish();                       // starts what has not been started, and waits for all
   void roll_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
 
   // All tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
-  // If updates are delayed, also "value/block.0…". Those in a slow tier are read from there.
+  // If updates are delayed, also "value/block.0…". Tensors in a slow tier are read from there.
   void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
   void publish(const Queue& queue);  // casts the master copies to the parameters
 
@@ -87,18 +87,18 @@ class Optimizer {
     std::size_t bucket, first, last;
     Tensor values, gradients, weights;  // weights: the master copies, if there are any
     std::vector<Tensor> moments;
-    // With keeps_old: an update reads weights and moments and writes these, and then they exchange their roles. Values that
-    // have no masters are copied instead, because the layers know their place.
+    // With keeps_old, an update reads the weights and moments and writes these tensors, and then both sets are swapped.
+    // Values without master copies are copied instead, because the layers hold their addresses.
     Tensor other_weights, old_values;
     std::vector<Tensor> other_moments;
     bool started = false;
     void exchange() { std::swap(weights, other_weights), std::swap(moments, other_moments); }
   };
-  // A state's elements in a window.
+  // The part of a state that lies in a window.
   struct Piece {
     const State& state;
-    std::int64_t first, count;  // of the state's elements
-    std::int64_t at;            // in the window
+    std::int64_t first, count;  // its range of the state's elements
+    std::int64_t at;            // index of the first one in the window
   };
   Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
   std::vector<Piece> pieces_in(const Window& window) const;
@@ -106,14 +106,14 @@ class Optimizer {
   WindowParts parts_of(const Flat& flat) const;
   void update_window(const Window& window, std::span<const Tensor> here, double scale, const Numerics& numerics,
                      const Queue& queue) const;
-  // here: the gradients, values, master copies (values and masters may be empty) and moments, from piece.at on.
+  // here: the gradients, values, master copies and moments, from piece.at on. Values and master copies may be empty.
   UpdateRange range_of(const Piece& piece, std::span<const Tensor> here, double scale, const Numerics& numerics) const;
 
   std::unique_ptr<UpdateRule> rule_;
   Allocator& memory_;
   OptimizerTier tier_;
   std::vector<Flat> flat_;          // only if there are windows
-  std::optional<WindowWalk> walk_;  // of the update that has begun
+  std::optional<WindowWalk> walk_;  // the update in progress
   std::uint64_t seed_;
   std::vector<State> states_;
   std::int64_t steps_ = 0;

@@ -1,4 +1,4 @@
-// A parameter of the model on one rank. The name and shape are those of the whole tensor. The rank holds a shard: the
+// A parameter of the model on one rank. The name and shape describe the whole tensor. The rank holds a shard: the
 // whole tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
 // pipeline stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on
 // these statements; none of them looks at names.
@@ -20,21 +20,21 @@ struct Shard {
   std::int64_t first = 0, length = 0;
 };
 
-// Maps the elements of a shard, from the shard's element number `first` on, to their indices in the whole tensor. Both are
-// numbered row by row.
+// Maps the elements of a shard, from index `first` of the shard on, to their indices in the whole tensor. Both indices count
+// row by row.
 Places places_of(const Shape& shape, const Shard& shard, std::int64_t first);
 
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
-  Shape shape;       // of the whole tensor
+  Shape shape;       // shape of the whole tensor
   Shard shard = {};
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
   bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream: norms, residual
                                  // biases, position table
-  bool of_heads = false;         // true: uncut, and applied to this rank's heads: norms of queries and keys
-  std::int64_t uses = 1;         // how often a token of the batch uses it: the heads that a norm of heads is applied to
+  bool of_heads = false;         // true: uncut, and applied to this rank's heads (norms of queries and keys)
+  std::int64_t uses = 1;         // how often one token uses it; for a norm of heads: the number of heads
   bool tied = false;             // true: the embedding table, which the head reads too
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
   double active = 1;             // for counting flops: the share of the tokens that it multiplies: k/E for an expert, unless
@@ -44,8 +44,8 @@ struct Parameter {
 
   // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, those with equal coordinates on
   // all axes in `cut_by` hold copies of the same shard. The gradient is summed over the axes in `summed_over`, which never
-  // contains the pipeline axis. If two stages hold the parameter (a tied table), the gradient is in that case also summed
-  // over these stages.
+  // contains the pipeline axis. If two stages hold the parameter (a tied table), its gradient is also summed over these
+  // stages.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different shards
   std::vector<std::string> summed_over = {};  // axes of the mesh
   std::vector<std::int64_t> stages = {0};     // pipeline stages

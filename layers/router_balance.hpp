@@ -1,13 +1,13 @@
-// Balancing of experts by the counts of whole steps (choice_counts.hpp). Such counts are integers, and the same on every
-// layout, so the balanced models are too.
+// Balancing of experts by the counts of whole steps (choice_counts.hpp). These counts are integers that are the same on
+// every layout, so the balanced models are the same too.
 //
 //   bias       After each step, b_e += rate · sign(mean − n_e), where n_e tokens chose expert e, and `mean` is n's mean over
 //              the experts of the block. Routers choose by score + b_e (DeepSeek-V3; Wang et al. 2024).
 //   previous   n_e of the newest step. The balance loss of the next step takes its shares f_e from it.
 //
-// Both are state of the training, though no gradient reaches them: checkpoints have them. Only a training step moves them.
-// Every rank has those of all blocks, [blocks of experts, E], because the counts of all blocks reach every rank. They are in
-// the memory of the parameters, so kernels on a device read them there. The host moves them.
+// Both are part of the training state and of checkpoints, though they have no gradients. Only a training step updates them.
+// Every rank has them for all blocks, [blocks of experts, E], because the counts of all blocks reach every rank. They are in
+// the same memory as the parameters, so device kernels read them there. The host updates them.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Rows of whole sequences, for a layer to which a rank's own tokens are not enough. The layer calls these functions without
-// knowing how ranks divide sequences. These defaults are for a rank that has whole sequences; parallel/context overrides
+// Rows of whole sequences, for a layer that needs more than a rank's own tokens. The layer calls these functions without
+// knowing how ranks split sequences. These defaults are for a rank that has whole sequences; parallel/context overrides
 // them.
 //
 //   rows of this rank's tokens ── whole ──▶ rows of all tokens, in their order ── own ──▶ rows of this rank's tokens
@@ -21,7 +21,7 @@ class SequenceRows {
   virtual Tensor own(const Tensor& whole, Context&) const { return whole; }
   // The places of this rank's tokens in a sample of the micro-batch, ascending.
   virtual std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const;
-  // The most tokens of a sequence that any rank has.
+  // The largest number of a sequence's tokens that any rank has.
   virtual std::int64_t most_tokens(const Context& context) const;
 
   static const SequenceRows& alone();

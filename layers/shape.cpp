@@ -25,7 +25,7 @@ std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
   const std::int64_t norms = (llama() ? 2 * h : 4 * h) + (qk_norm ? 2 * head_width() : 0),
                      biases = llama() ? 0 : qkv_columns() + h;
-  const std::int64_t column = (gates() + 1) * h;  // of an MLP's two matrices, per column of its activation
+  const std::int64_t column = (gates() + 1) * h;  // elements of an MLP's two matrices per column of its activation
   if (!has_experts(block)) return attention + norms + biases + column * ffn + (llama() ? 0 : ffn + h);
   const std::int64_t each = active ? experts.chosen : experts.count;
   return attention + norms + biases + column * (each * experts.ffn + experts.shared_ffn) + h * experts.count;
@@ -77,7 +77,7 @@ RoutingRule rule_of(const ModelShape& shape) {
 
 namespace {
 
-// The names are those of the options, because users give these.
+// Errors name the options, because these are what users set.
 void check_experts(const ModelShape& shape) {
   const Experts& e = shape.experts;
   if (e.count == 0) return;

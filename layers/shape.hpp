@@ -56,8 +56,8 @@ struct Experts {
   double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
   double balance = 0;              // coefficient of the balance loss
   double z = 0;                    // coefficient of the router's z-loss
-  bool bias = false;               // a bias per expert, added to its score for the choice; moves after every step
-  double bias_rate = 1e-3;         // by how much a step moves it
+  bool bias = false;               // a bias per expert, added to its score for the choice; updated after every step
+  double bias_rate = 1e-3;         // how much a step changes it
   BalanceOver balancing = BalanceOver::sequence;
   std::optional<ForcedRouting> routing = {};  // empty: the router chooses
 
@@ -75,8 +75,8 @@ struct ModelShape {
   Experts experts = {};
   std::int64_t head = 0;  // width of a head; 0: width / heads
   bool qk_norm = false;   // an RMSNorm of every query and key head, before the rotation; Llama only
-  // All parts of a pipeline have as many blocks, if that is possible. If not, first the last part has one block less, then
-  // the first, and so on. False: parts have equal work, of which the head is a part.
+  // All parts of a pipeline have equally many blocks, if possible. If not, first the last part has one block less, then the
+  // first, and so on. False: the parts have equal work, including the head's.
   bool equal_parts = false;
 
   bool operator==(const ModelShape&) const = default;
@@ -102,10 +102,10 @@ struct ModelShape {
   // Flops of the forward and backward pass of one token: 6·(active parameters − tables that are only looked up) +
   // 6·L·s·heads·d, where L is the number of layers. Of E experts, k are active.
   double flops_per_token() const;
-  double flops_per_token(std::int64_t block) const;  // of one block
+  double flops_per_token(std::int64_t block) const;  // flops of one block
   void check() const;                                // throws a usage error for an invalid shape
   void declare(Options& options);                    // its options (shape_options.cpp), except presets
-  // Options leave widths and groups 0 that follow from other sizes: these are set here.
+  // Options leave a width or a number of groups 0 if it follows from other sizes. These are set here.
   ModelShape completed() const;
 
  private:
@@ -114,7 +114,7 @@ struct ModelShape {
 };
 
 struct RoutingRule;
-RoutingRule rule_of(const ModelShape& shape);  // of the router of a block of experts
+RoutingRule rule_of(const ModelShape& shape);  // the rule of the router in a block of experts
 
 struct ModelPreset {
   const char* name;

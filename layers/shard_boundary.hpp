@@ -20,14 +20,14 @@ class ShardBoundary {
 
   // Takes this rank's rows of the stream; returns all rows of the micro-batch.
   virtual Tensor whole(const Tensor& x, Context&) const { return x; }
-  // Starts to add the partial sums of all ranks. The returned function waits and gives this rank's rows of the sum. Work
-  // done between the two calls hides the communication.
+  // Starts to add the partial sums of all ranks. The returned function waits and returns this rank's rows of the sum.
+  // Computation between the two calls overlaps the communication.
   virtual std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const;
-  // Takes all rows of the micro-batch, each of them nonzero on one rank only. Combines them over ranks and returns this
+  // Takes all rows of the micro-batch, each nonzero on only one rank. Combines them over ranks and returns this
   // rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
   virtual void greatest(const Tensor&) const {}  // replaces each element by its maximum over ranks
-  // Sums both tensors over ranks, in place. A hit is the logit of a row's target; each hit is nonzero on one rank only.
+  // Sums both tensors over ranks, in place. A hit is the logit of a row's target; each hit is nonzero on only one rank.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
   // rows: how many of the `all` rows of a micro-batch this rank has in the stream. first_row: the index of the first one.
   virtual std::int64_t rows(std::int64_t all) const { return all; }

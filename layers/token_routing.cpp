@@ -12,7 +12,7 @@ bool needs_sequences(const RoutingRule& rule, const Context& context) {
   return divided(context) && (rule.capacity > 0 || counts_sequences(rule, context));
 }
 
-// The forced choices of this rank's tokens: of one sample if ranks divide all samples alike, otherwise of every sample.
+// The forced choices of this rank's tokens: for one sample if ranks split all samples alike, otherwise for every sample.
 std::vector<std::int32_t> choices_here(std::span<const std::int32_t> forced, std::int64_t chosen, std::int64_t samples,
                                        const Context& context) {
   std::vector<std::int32_t> all;

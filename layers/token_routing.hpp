@@ -1,11 +1,11 @@
-// The routing of a rank's tokens if ranks divide sequences. Choices, drops and losses are those of a rank that has whole
-// sequences, because every rank that needs the rest of a sequence routes all of it:
+// Routes a rank's tokens if ranks split sequences. Choices, drops and losses equal those of a rank that has whole sequences,
+// because every rank that needs the rest of a sequence routes all of it:
 //
 //   logits here ── whole ──▶ logits of sequences ── route ──▶ routing of sequences ── own ──▶ routing here
 //
-// A capacity needs the rest, and so does a balance loss by sequence if a backward pass follows. Then a rank sends the logits
-// of its tokens to all others: E numbers a token, where attention sends hundreds. Otherwise nothing is sent, because the
-// choices of a token depend on its own logits only.
+// The rest is needed for a capacity, and for a balance loss by sequence if a backward pass follows. In these cases each rank
+// sends the logits of its tokens to all others: E values per token, where attention sends hundreds. Otherwise nothing is
+// sent, because a token's choices depend only on its own logits.
 #pragma once
 #include <span>
 
@@ -20,8 +20,8 @@ struct TokenRouting {
   Tensor counts;  // RoutingRule::counts of the sequences' own choices; empty: the gradient needs none from other ranks
 };
 
-// `rule` and `forced` are those of whole sequences. In generation no token is dropped, because passes have parts of a
-// sequence.
+// `rule` and `forced` describe whole sequences. In generation no token is dropped, because each pass has only a part of
+// a sequence.
 TokenRouting route_tokens(const Tensor& logits, RoutingRule rule, std::span<const std::int32_t> forced, Context& context);
 // Whether route_tokens gives counts.
 bool counts_sequences(const RoutingRule& rule, const Context& context);

@@ -1,4 +1,4 @@
-// A layer that wraps another one and adds work before or after it. Name, parameters and sites are those of the inner layer.
+// A layer that wraps an inner layer and adds work before or after it. It has the inner layer's name, parameters and sites.
 #pragma once
 #include <utility>
 

@@ -2,13 +2,13 @@
 #
 #   awk -v most=70000 -f src/bundles.awk layers/norm.cpp … tests/refused.hpp …       layers-1:layers/norm.cpp …
 #
-# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
+# The compiler spends most of its time on headers and templates, not on the sources themselves. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
 # go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
 # need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a bundle
 # would see those names too. Tests of all folders share bundles, and may have `using namespace chorale`. A test that opens
-# another namespace shares a bundle with the tests that open the same one. A test that defines a name of its own shares no
-# bundle with a test whose headers declare this name, unless its own headers declare it too.
+# another namespace shares bundles only with tests that open the same one. A test that defines a name shares no bundle with
+# a test whose headers declare this name, unless its own headers declare the name too.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH) opened[file]
@@ -20,7 +20,7 @@ function kind_of(file) {
 }
 
 # The name that a line at the left margin defines: `constexpr int most = 8;`, `class Picture final : Drawing {`,
-# `std::string text_of(int x) {`. Macros such as TEST_CASE( make names of their own.
+# `std::string text_of(int x) {`. Macros such as TEST_CASE( generate their own names.
 function name_in(line) {
   sub(/^\[\[[a-z]+\]\] /, "", line)
   gsub(/::/, "", line)
@@ -30,7 +30,7 @@ function name_in(line) {
   return line
 }
 
-# Notes the names that the headers of a file declare, of the names that some source hides.
+# Among the names that some source hides, notes those that the headers of a file declare.
 function read_headers(file, from,    i, k, header) {
   for (i = 1; i <= includes[from]; ++i) {
     header = included[from, i]

@@ -3,7 +3,7 @@
 
    make chaos                  a fifth of each count
    make chaos FULL=1           the whole counts
-   make chaos ONLY=R1,R4       some promises; COUNT=3 so many of each; SEED=7 other random moments
+   make chaos ONLY=R1,R4       some promises; COUNT=3 sets the count of each; SEED=7 chooses other random moments
 
 `make test` runs the same tests with small counts, except R25, which needs quiet cores. Each row runs a test of its own. It
 gets the count as an environment variable, and says how many trials it made: some tests try several backends or errors for
@@ -91,8 +91,8 @@ rows = [
 
 
 def outcome(row, count):
-    """The numbers of trials and of failed ones, as the test's own lines say, and its whole output. None: it was skipped, or
-    ended before it could say."""
+    """Returns the numbers of trials and failed trials that the test printed, and its whole output. The numbers are None if
+    the test was skipped, or ended before it printed them."""
     environment = {**os.environ, "TIMED": "yes", **({row.variable: str(count)} if row.variable else {})}
     if ".py " in row.test:
         file, name = row.test.split(" ")
@@ -100,7 +100,8 @@ def outcome(row, count):
         command = ["/usr/bin/python3", "-m", "unittest", "-v", f"{os.path.relpath(here)}/{file}", "-k", name]
     else:
         command = [*(launch + ["-n", str(row.ranks)] if row.ranks else []), tests_run, row.test]
-    with tempfile.TemporaryFile("w+", errors="replace") as output:  # no pipe, which a process left behind would keep open
+    with tempfile.TemporaryFile("w+", errors="replace") as output:  # not a pipe, because a process left behind would keep it
+                                                                    # open
         process = alive.spawn(command, stdout=output, stderr=output, env=environment)
         try:
             code = process.wait(most_seconds)

@@ -1,5 +1,5 @@
-"""Reads a checkpoint as docs/architecture/checkpoints.md and parallel/state/manifest.hpp describe it, with no code of the
-program."""
+"""Reads a checkpoint as docs/architecture/checkpoints.md and parallel/state/manifest.hpp describe it, without using the
+program's code."""
 import json
 import math
 

@@ -1,4 +1,4 @@
-"""CRC-32C bit by bit, as its definition says, for tests that read or write our files without code of the program."""
+"""CRC-32C bit by bit, as its definition says, for tests that read or write our files without using the program's code."""
 
 
 def crc32c(data):

@@ -1,4 +1,4 @@
-// What a case tagged [gpu] asks first: whether there is a device. Without one the case is skipped by name, not passed. If
+// A case tagged [gpu] first checks whether there is a device. Without one the case is skipped by name, not passed. If
 // CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
 //
 //   const DevicePlugin plugin;
@@ -13,7 +13,7 @@
 
 namespace chorale::test {
 
-void skip_case(const std::string& why);  // this case counts as skipped, unless a check of it fails
+void skip_case(const std::string& why);  // this case counts as skipped, unless one of its checks fails
 
 inline bool has_device(const DevicePlugin& plugin) {
   std::string why_none;
@@ -24,7 +24,7 @@ inline bool has_device(const DevicePlugin& plugin) {
   return false;
 }
 
-// The emulated device: only it counts the host's waits, and can be held.
+// The emulated device. Only this device counts the host's waits, and can be held.
 inline bool has_emulated_device(const DevicePlugin& plugin) {
   if (!has_device(plugin)) return false;
   const bool emulated = plugin.find<std::int64_t()>("chorale_emulated_waits") != nullptr;

@@ -29,7 +29,7 @@ def start(command, limit_seconds=alive.limit, folder=None, **environment):
 
 
 def rest_of(terminal):
-    """What a program writes to this end of a pseudo-terminal until it ends. Closes the terminal."""
+    """Returns what a program writes to this end of a pseudo-terminal until it ends. Closes the terminal."""
     seen = b""
     try:
         while part := os.read(terminal, 4096):
@@ -45,18 +45,21 @@ def works(*command):
 
 
 def can_trace():
-    """Whether strace is there, and may trace. A `?` before a call that an architecture lacks is no error."""
+    """Whether strace is installed and may trace. With `?` before its name, a call that the architecture lacks is not an
+    error."""
     return works("strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=?rename", "true")
 
 
 def mount_namespace():
-    """The words before a command that may then mount file systems which only it sees; [] if nothing can be mounted here."""
+    """Returns the words to put before a command so that it can mount file systems that only it sees; [] if nothing can be
+    mounted here."""
     words = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
     return words if works(*words, "mount", "-t", "tmpfs", "none", "/dev/shm") else []
 
 
 def random_seed():
-    """SEED, or another number for each commit, so that small numbers of trials try other cases in time. Printed."""
+    """Returns and prints SEED, or a number that differs for each commit, so that a few trials per run cover more cases over
+    time."""
     seed = os.environ.get("SEED")
     if seed is None:
         said = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True) if shutil.which("git") else None

@@ -233,7 +233,7 @@ def groups(build, launch, sanitizer):
     yield without_launcher(tests, environment)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, load=Fraction(1, 2),
-                    portions=0)  # they often wait, as while MPI starts
+                    portions=0)  # they often wait, for example while MPI starts
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Whether the tests are built with a sanitizer that reserves terabytes of addresses and keeps freed memory, and what a test
-// leaves out then.
+// then leaves out.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -19,7 +19,7 @@ constexpr std::size_t one_of = 1;
 #endif
 
 // All elements of a list of trainings; under ThreadSanitizer, where a training takes ten times as long, every seventh. The
-// layouts of a list differ in what ranks compute more than in how their threads meet.
+// layouts of a list differ more in what the ranks compute than in how their threads synchronize.
 template <class T>
 std::vector<T> some(const std::vector<T>& all) {
   std::vector<T> taken;

@@ -1,4 +1,4 @@
-// Counts the trials of a test that tests/chaos.py runs. Prints its line at the end of the case, also if the case fails:
+// Counts the trials of a test that tests/chaos.py runs. Prints its line at the end of the case, even if the case fails:
 //
 //   chaos: 6000 tried, 1 failed
 #pragma once

@@ -1,6 +1,6 @@
 // Bruck's all-gather (1997): before round d (d = 1, 2, 4, …), rank r has blocks r … r+d−1. It sends up to d of them to rank
 // r−d, and receives as many new blocks from rank r+d. Takes ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received
-// in their final places. So the vector needs no rotation at the end; in Bruck's paper it does.
+// in their final places. So the vector needs no rotation at the end, unlike in Bruck's paper.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_gather {

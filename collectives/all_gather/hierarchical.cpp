@@ -1,6 +1,6 @@
 // Hierarchical all-gather, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
 // reduce-scatter. The owners of a lane on all hosts exchange their blocks; then the ranks of each host gather all lanes. So
-// each host receives the blocks of the other hosts once, the least that any algorithm can receive: (n−1)/n of the vector if
+// each host receives the blocks of the other hosts once, and no algorithm can receive less. This is (n−1)/n of the vector if
 // the blocks of all n hosts are equally long.
 #include "collectives/schedule/hierarchy.hpp"
 #include "collectives/schedule/phases.hpp"

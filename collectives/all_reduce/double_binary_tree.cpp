@@ -1,7 +1,7 @@
 // Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector goes up one of two trees and down
-// again (trees.hpp). An inner node of one tree is a leaf of the other. Each half goes ⌊log₂ p⌋ levels up and as many down.
-// At each level, an inner node exchanges up to two messages with its children. No rank sends more than two vectors. Cut into
-// chunks (chunking.hpp), the algorithm keeps every link busy for any number of ranks p.
+// again (trees.hpp). An inner node of one tree is a leaf of the other. Each half goes up ⌊log₂ p⌋ levels and then down as
+// many. At each level, an inner node exchanges up to two messages with its children. No rank sends more than two vectors.
+// If the vector is cut into chunks (chunking.hpp), the algorithm keeps every link busy for any number of ranks p.
 #include "collectives/schedule/trees.hpp"
 
 namespace chorale::all_reduce {

@@ -1,6 +1,7 @@
-// Hierarchical all-reduce, for links that are fast within a host and slow between hosts. The ranks of a host sum the vector
-// together, each its own lanes; the owners of a lane on n hosts then all-reduce it by a circulant exchange; and each host
-// gathers the lanes. So (n−1)/n of the vector leaves every host twice, which is the least that any algorithm can send.
+// Hierarchical all-reduce, for links that are fast within a host and slow between hosts. On each host, every rank sums its
+// own lanes of the vector. Then the owners of a lane on all n hosts all-reduce it by a circulant exchange. Finally, the
+// ranks of each host gather all lanes. So (n−1)/n of the vector leaves every host twice, which is the least that any
+// algorithm can send.
 #include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::all_reduce {

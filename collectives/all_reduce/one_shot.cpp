@@ -1,6 +1,6 @@
 // One-shot all-reduce: each of the p ranks sends its vector to all others, and sums all vectors in rank order. So the result
-// has the same bits as if one rank had added the vectors. Takes one round; each rank sends p−1 whole vectors. Good for tiny
-// vectors.
+// is bit-identical to a sum that one rank computes from all vectors. Takes one round; each rank sends p−1 whole vectors.
+// Good for tiny vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -33,8 +33,8 @@ Schedule recursive_doubling(const Problem& p) {
   }
   const int place = in_a_pair ? p.rank / 2 : p.rank - folded;
   for (int bit = 1; bit < power; bit *= 2) {
-    // A sum needs another buffer than the vector being sent. If it overwrote that vector, both partners would have to finish
-    // their sends before they could receive, and no send would complete.
+    // The sum needs a different buffer than the vector being sent. If it overwrote that vector, both partners would have to
+    // finish their sends before they could receive, and no send would complete.
     const bool may_end = 2 * bit == power && !(p.in_place && have.place == Place::input);
     const Range sum = may_end ? whole : s.scratch(n);
     const int partner = rank_of(place ^ bit);

@@ -1,7 +1,7 @@
 // Bruck's all-to-all (1997): a block whose destination is i ranks ahead takes one hop of 2^k ranks for each bit k set in i.
 // In round k, a rank collects all its blocks whose i has bit k, and sends them in one message to the rank 2^k ahead. Takes
-// ⌈log₂ p⌉ rounds with about p/2 blocks each; good for small blocks. All blocks must have the same size, because ranks pass
-// on blocks whose sizes they do not know.
+// ⌈log₂ p⌉ rounds with about p/2 blocks each; good for small blocks. All blocks must have the same size, because ranks
+// forward blocks whose sizes they do not know.
 //
 //   p = 4, the path of rank 0's blocks    i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
 #include "collectives/schedule/phases.hpp"

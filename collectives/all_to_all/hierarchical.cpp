@@ -1,8 +1,8 @@
 // Hierarchical all-to-all, for small blocks and links that are slow between hosts. All blocks from one host to one rank of
-// another host travel in one message: an agent on the sending host collects them first. So a host with m ranks sends one
-// message instead of m to each rank elsewhere. Every block crosses between hosts once, the least that any algorithm can
-// send. Within hosts, ranks send directly. Agents pass on blocks of other ranks, whose sizes they do not know: all blocks
-// must have the same size.
+// another host are sent in one message, after an agent on the sending host has collected them. So a host with m ranks sends
+// one message instead of m to each rank elsewhere. Every block crosses between hosts once, and no algorithm can send less.
+// Within hosts, ranks send directly. All blocks must have the same size, because agents forward blocks of other ranks, whose
+// sizes they do not know.
 //
 //   hosts 0 0 1 1    rank 0 collects the blocks of ranks 0 and 1 for rank 2, and sends them
 //                    rank 1 collects the blocks of ranks 0 and 1 for rank 3, and sends them
@@ -68,7 +68,8 @@ Schedule hierarchical(const Problem& p) {
     if (host == lanes.host()) continue;
     const std::vector<int>& senders = lanes.ranks(host);
     const std::int64_t total = count * std::ssize(senders);
-    const bool adjoin = senders.back() - senders.front() + 1 == std::ssize(senders);  // in the output
+    // Whether the senders' blocks are adjacent in the output.
+    const bool adjoin = senders.back() - senders.front() + 1 == std::ssize(senders);
     Range next = adjoin ? output(taken(senders[0]).first, total) : s.scratch(total);
     s.recv(agent(lanes, host, p.rank), next);
     next.count = count;

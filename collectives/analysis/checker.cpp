@@ -14,8 +14,8 @@ namespace {
 constexpr int most_ranks = 256;
 
 // The symbol of one element in a buffer: which ranks have contributed, and to which element of the whole vector. If no rank
-// has contributed, the element is not written yet. In an all_to_all every rank has its own vector, and elements are numbered
-// one vector after another, in rank order.
+// has contributed, the element has not been written yet. In an all_to_all, every rank has its own vector, and elements are
+// numbered through all vectors in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;
@@ -113,7 +113,7 @@ class Simulation {
     const Step& step = ranks_[r].steps[s];
     if (step.kind == Kind::send) return "";
     const auto here = [&] { return at(ranks_[r], s); };
-    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // a second arrival changes nothing
+    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // a second contribution changes nothing
     std::vector<Values> addends(step.src.size());
     for (std::size_t k = 0; k < step.src.size(); ++k)
       if (const std::string trouble = read(r, s, step.src[k], addends[k]); !trouble.empty()) return trouble;

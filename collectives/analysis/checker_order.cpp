@@ -1,5 +1,5 @@
-// The part of the checker that examines order: hazards (conflicting steps of a rank that are not ordered), and deadlock
-// between ranks. It also checks that steps stay within their buffers.
+// The part of the checker that examines the order of steps. It finds hazards, which are conflicting steps of a rank that are
+// not ordered, and deadlocks between ranks. It also checks that steps stay within their buffers.
 #include <fmt/format.h>
 
 #include "collectives/analysis/checker.hpp"
@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// For each step, stores the set of earlier steps that are over before it begins: one bit per step, 64 per word.
+// For each step, stores the set of earlier steps that are over before it begins, with one bit per step.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -42,7 +42,7 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 }  // namespace
 
 // If two steps of a rank access the same element and one of them writes it, `after` must order them. Planning works with
-// ranges (last_access.hpp). This check looks at single elements instead, so that a bug in planning is not repeated here.
+// ranges (last_access.hpp). This check examines single elements instead, so it does not share the bugs of planning.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());
@@ -79,7 +79,7 @@ std::string find_hazard(const Schedule& schedule) {
 }
 
 // Without buffering, a send ends only when its receive has begun, and a receive only when its send has begun. When no step
-// can begin or end any more, the steps that are left are deadlocked.
+// can begin or end any more, the remaining steps are deadlocked.
 std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow) {
   const Flow::Called nothing = [](std::size_t, std::size_t) {};
   const auto [rank, step] = flow.run(false, nothing, nothing);

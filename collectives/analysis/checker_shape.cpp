@@ -1,6 +1,6 @@
-// The part of the checker that examines single steps: does a step have the form that backends expect? Backends do not check
-// this. They use peers as array indices, and they read only the first source range of every step except a reduce. So a
-// backend would silently do something else with a malformed step.
+// The part of the checker that examines single steps. It checks that each step has the form that backends expect. Backends
+// do not check this. They use peers as array indices, and they read only the first source range of every step except a
+// reduce. So a backend would silently misinterpret a malformed step.
 //
 //   kind         peers          source ranges            target
 //   send         one or more    one                      none

@@ -17,7 +17,7 @@ std::int64_t addends(const Step& step) {
   return step.kind == Kind::reduce ? static_cast<std::int64_t>(step.src.size()) - 1 : 0;
 }
 
-// Events at the same time are handled in this order: all arrivals and ends, and only then the beginnings of steps.
+// Events at the same time are handled in this order: first all arrivals and ends, then the beginnings of steps.
 enum class What { arrives, is_in, over, may_begin };
 
 struct Event {
@@ -90,7 +90,7 @@ class Simulation {
     std::vector<int> behind;        // steps with the same peer and direction that wait until this one has begun
     std::vector<Message> messages;  // the messages that this step sends
   };
-  struct Free {  // when each resource of a rank is free again
+  struct Free {  // the time when each resource of a rank is free again
     double port_out = 0, port_in = 0, arithmetic = 0;
   };
 
@@ -104,7 +104,7 @@ class Simulation {
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
-  // Messages from one rank to another are matched in the order of their steps, so they must leave in this order.
+  // Messages from one rank to another are matched in the order of their steps, so they must be sent in this order.
   void keep_channels(int rank, int step) {
     const Step& here = step_of(rank, step);
     for (const int peer : here.peers) {

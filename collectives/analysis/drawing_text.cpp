@@ -67,8 +67,8 @@ class Picture {
     return known;
   }
 
-  // By element of the whole vector: the ranks that contributed to the most complete partial sum on this rank. In collectives
-  // without sums: the ranks from which this rank has data for the element.
+  // Returns, for each element of the whole vector, the ranks that contributed to the most complete partial sum on this rank.
+  // In collectives without sums, returns the ranks from which this rank has data for the element.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -100,7 +100,7 @@ class Picture {
     return fmt::format("{}", fmt::join(from, adds(problem_.what) ? "+" : ","));
   }
 
-  // By rank: the blocks that it sends in this round, and their receivers: "a b → 1, c → 2".
+  // Returns, for each rank, the blocks that it sends in this round and their receivers: "a b → 1, c → 2".
   std::vector<std::string> sends_of(int round) {
     std::vector<std::string> sent(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)

@@ -1,13 +1,13 @@
 // Sums as trees whose leaves are the contributions of ranks. Each tree has a number, and equal trees have the same number.
-// Two sums have the same bits for all values if and only if their numbers are equal.
+// Two sums are bit-identical for all values if and only if their numbers are equal.
 //
 //   Expressions sums;
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x have the same bits, except for the payload of a NaN. So the term with the lowest rank is put first. A sum
-// of several terms is added from left to right. 16-bit types are rounded once at the end of such a sum, other types after
-// every addition.
+// x + y and y + x are bit-identical, except for the payload of a NaN. So the term with the lowest rank is put first. A sum
+// of several terms is computed from left to right. 16-bit types are rounded once, at the end of such a sum. Other types are
+// rounded after every addition.
 #pragma once
 #include <map>
 #include <string>

@@ -27,8 +27,8 @@ class Lineup {
 };
 
 // Matches the sends and receives of all ranks, and runs the steps in one of the orders that their dependencies allow. A step
-// begins when the steps in its `after` are over, and earlier steps with the same peer and direction have begun. A receive is
-// over when the matching sends have begun. A send is over at once if messages are buffered, otherwise when the matching
+// begins when all steps in its `after` are over and all earlier steps with the same peer and direction have begun. A receive
+// is over when the matching sends have begun. A send is over at once if messages are buffered, otherwise when the matching
 // receives have begun.
 class Flow {
  public:
@@ -39,11 +39,11 @@ class Flow {
   using Called = std::function<void(std::size_t rank, std::size_t step)>;
 
   explicit Flow(const std::vector<Schedule>& ranks);
-  // The other ends of a step's messages, by peer. The rank is −1 if no message matches.
+  // For each peer of a step, the other end of the message. Its rank is −1 if no message matches.
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
   const std::string& unmatched() const { return unmatched_; }  // a message that is sent but never received; "" if none
-  // Runs all steps, and calls `begins` and `ends` for each. Returns the rank and the index of a step that cannot end, or
-  // {−1, −1}.
+  // Runs all steps, and calls `begins` and `ends` for each. If a step cannot end, returns its rank and index, otherwise {−1,
+  // −1}.
   std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
 
  private:

@@ -13,7 +13,7 @@ struct HostTraffic {
   std::int64_t elements_received = 0, messages_received = 0;
 };
 
-// By host; hosts are numbered in the order of their first rank.
+// The result is indexed by host; hosts are numbered in the order of their first rank.
 std::vector<HostTraffic> host_traffic(const std::vector<Schedule>& ranks);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// The cost of a backend's messages in the α–β–γ model. The table of backends holds typical values; `chorale tune` fits them
+// The price of a backend's messages in the α–β–γ model. The table of backends holds typical values; `chorale tune` fits them
 // to this machine. analysis/cost.hpp derives the time of a schedule from these values.
 #pragma once
 

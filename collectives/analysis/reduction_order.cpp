@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// For one element of the whole vector: the expressions that ranks end with, and which ranks end with each.
+// For one element of the whole vector: each expression that some ranks end with, and these ranks.
 using Holders = std::map<int, std::vector<int>>;  // expression → ranks
 
 std::map<std::int64_t, Holders> holders_of(const std::vector<Schedule>& ranks, Expressions& sums) {
@@ -65,7 +65,7 @@ std::vector<std::vector<const Algorithm*>> bitwise_classes(const Problem& proble
 }
 
 std::string describe_reduction_order(const std::vector<Schedule>& ranks, std::size_t most_lines) {
-  if (ranks.at(0).problem().what == Collective::barrier) return "";  // tokens, not numbers
+  if (ranks.at(0).problem().what == Collective::barrier) return "";  // a barrier sums tokens, not values
   Expressions sums;
   const auto holders = holders_of(ranks, sums);
   std::string text;

@@ -14,7 +14,7 @@ namespace {
 constexpr int unknown = -1, most = std::numeric_limits<int>::max();
 
 // Finds the rounds of all steps. A step's round is known once the rounds of all steps and messages that it waits for are
-// known; this is repeated until nothing changes. `follow_marks`: Schedule::round() raises numbers too.
+// known. The search repeats until nothing changes. `follow_marks`: calls of Schedule::round() also raise the numbers.
 class Numbering {
  public:
   Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
@@ -43,7 +43,8 @@ class Numbering {
     const auto& steps = ranks_[r].steps;
     auto& round = rounds_.of[r];
     bool moved = false;
-    // By the number of round() calls before a send: the last round of such sends; `most` while one of them has no round yet.
+    // Maps the number of round() calls before a send to the last round of all such sends; `most` while one of them has no
+    // round yet.
     std::map<int, int> last_sent;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool is_send = steps[s].kind == Kind::send;
@@ -100,7 +101,8 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
 
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
   const std::vector<Message> messages = match_messages(ranks);
-  for (const bool follow_marks : {true, false}) {  // the second try ignores round() calls: ranks' calls may contradict
+  // The second try ignores round() calls, because the calls of different ranks may contradict each other.
+  for (const bool follow_marks : {true, false}) {
     Numbering numbering(ranks, messages, follow_marks);
     if (numbering.run()) return numbering.rounds();
   }

@@ -1,5 +1,5 @@
-// Runs the schedules of all ranks in one process, one round at a time, on symbols instead of numbers. The symbol of an
-// element in a buffer says which element of the whole vector it is, and which sum it holds. The run proves nothing: check
+// Runs the schedules of all ranks in one process, one round at a time, on symbols instead of values. The symbol of an
+// element in a buffer says which element of the whole vector it is, and which sum it holds. The run proves nothing, so check
 // the schedules first (checker.hpp).
 #pragma once
 #include <map>
@@ -21,7 +21,7 @@ class SymbolicRun {
   SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // runs round 0. Both arguments must outlive the run
 
   const Rounds& rounds() const { return rounds_; }
-  int round() const { return round_; }  // the last round that is over
+  int round() const { return round_; }  // the last completed round
   void next_round();
 
   std::int64_t count(int rank, Place place) const;

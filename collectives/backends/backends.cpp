@@ -26,7 +26,8 @@ namespace chorale {
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
-  // Typical prices in three situations: a core reads another rank's memory; messages within one host; GPUs on a network.
+  // Typical prices for a core that reads another rank's memory. The other rows assume messages within one host, or GPUs on a
+  // network.
   constexpr Price mapped{.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9};
   static const std::vector<Backend> table{
       {.name = "mpi",

@@ -1,6 +1,6 @@
-// The backend over MPI. It is always available, because the program is built with an MPI. All messages of our schedules
-// travel on one duplicate of the world communicator, so a schedule needs only the list of its group's members. For MPI's own
-// collectives, each group also has an MPI communicator.
+// The backend over MPI. It is always available, because the program is built with an MPI. All messages of our schedules are
+// sent on one duplicate of the world communicator, so a group needs no communicator for them. For MPI's own collectives,
+// each group also has an MPI communicator.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -103,7 +103,7 @@ class MpiTransport final : public Transport {
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
   // MPI's own collectives do not get device buffers. In Open MPI 4 and 5 the nonblocking collectives reduce on the host, and
-  // blocking collectives would hold up other calls.
+  // blocking collectives would delay other calls.
   bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);

@@ -11,7 +11,7 @@ namespace chorale {
 namespace {
 
 // A derived datatype of `bytes` bytes, for messages longer than MPI's int counts allow. Such a message is one element of
-// this type. The receiver may use another type, because MPI's implementations match only the bytes.
+// this type. The receiver may use a different type, because MPI implementations compare only the numbers of bytes.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
   MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
@@ -35,7 +35,7 @@ void cancel_receive(MPI_Request& request) noexcept {
 
 }  // namespace
 
-// MPI's largest tag is an attribute of MPI_COMM_WORLD; other communicators need not have it.
+// MPI's largest tag is an attribute of MPI_COMM_WORLD. Other communicators may lack this attribute.
 MpiTags::MpiTags() {
   void* value = nullptr;
   int found = 0;
@@ -74,7 +74,7 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallAgreement& ag
   statuses_.resize(lines_.size());
 }
 
-// Only after an error are requests still in flight here. When this destructor returns, no message can be written to their
+// Requests are still in flight here only after an error. When this destructor returns, no message can be written to their
 // buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
@@ -89,7 +89,7 @@ void MpiMessenger::cancel() noexcept {
 }
 
 // Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
-// because that rank takes no more messages.
+// because the receiver accepts no more messages.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;
@@ -145,10 +145,10 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) agreement_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// Looks at the oldest unmatched message from each peer of an unfinished receive. Suppose that this message has the group and
-// sequence of the current call but another hash. Then the peer made a different call, because a message for this receive
-// would have been sent and matched earlier. In that case cancel_receive() cancels the receive, unless it has just matched.
-// progress() finds the receive canceled and throws.
+// Looks at the oldest unmatched message from each peer of an unfinished receive. If this message has the group and sequence
+// of the current call but a different hash, the peer made a different call: a message for this receive would have been sent
+// and matched earlier. Then cancel_receive() cancels the receive, unless it has just matched. progress() sees that the
+// receive was canceled, and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
     int there = 0;

@@ -1,7 +1,7 @@
-// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call, so messages of calls that differ
-// between ranks do not match unless their hashes happen to be equal:
+// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call. So if a call differs between ranks, its
+// messages do not match, unless the hashes happen to be equal:
 //
-//   pair : 1 | group id : 11 | sequence : 4 | hash : the rest, 7 bits at least (15 under Open MPI)
+//   pair : 1 | group id : 11 | sequence : 4 | hash : the remaining bits, at least 7 (15 under Open MPI)
 //
 // The hash covers all calls of the group so far, and numbers that distinguish this group from earlier ones with the same id
 // (CallAgreement::mark). So a receive does not match a late message of an earlier group.
@@ -25,8 +25,8 @@ struct TypeTraits {
 class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
-  MpiTags();                                              // uses as many bits as this MPI offers
-  int of(std::uint32_t group, std::uint64_t mark) const;  // a tag without sequence
+  MpiTags();                                              // uses all tag bits that this MPI offers
+  int of(std::uint32_t group, std::uint64_t mark) const;  // a tag without the sequence
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
   bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // ignores the hash
 

@@ -1,6 +1,6 @@
-// MPI's own collectives as the algorithm "native", the baseline for our algorithms. Uses MPI's nonblocking collectives. A
-// benchmark may ask for the blocking collectives (Run::blocking), which libraries tune best. MPI does not compare calls, so
-// ranks compare them before each call (mpi_native_calls.hpp).
+// Runs MPI's own collectives as the algorithm "native", the baseline for our algorithms. By default these are MPI's
+// nonblocking collectives. A benchmark may request the blocking ones (Run::blocking), which MPI libraries tune best. MPI
+// does not compare calls, so ranks compare them before each call (mpi_native_calls.hpp).
 //
 // 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
 // operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/choice/selection.hpp).
@@ -49,15 +49,15 @@ class MpiNative final : public Operation {
   Handle<OpTraits> own_op_;
   MPI_Op op_;
   Cut given_, taken_;
-  Buffer landing_;  // takes the result of an in-place reduce_scatter, which MPI would leave at the start of the vector
-  // A copy of the input of an in-place all_to_all. Our all_to_all may be in place on some ranks only, MPI's on all ranks or
-  // on none. If input and output have the same address, Open MPI also assumes that each rank sends as much as it receives.
-  // Open MPI hangs if a rank does not.
+  Buffer landing_;  // receives the result of an in-place reduce_scatter; MPI would write it to the start of the vector
+  // A copy of the input of an in-place all_to_all. Our all_to_all may be in place on only some ranks, but MPI's must be in
+  // place on all ranks or on none. If input and output have the same address, Open MPI also assumes that each rank sends as
+  // much as it receives. Otherwise Open MPI hangs.
   Buffer copy_;
   void* landed_ = nullptr;  // the output to which landing_ is copied at the end; null: no copy
   Run run_;
   bool begun_ = false;
-  MPI_Request request_ = MPI_REQUEST_NULL;  // a collective's request: MPI allows neither canceling nor freeing it
+  MPI_Request request_ = MPI_REQUEST_NULL;  // MPI allows neither canceling nor freeing the request of a collective
 };
 
 }  // namespace chorale

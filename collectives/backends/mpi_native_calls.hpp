@@ -1,12 +1,12 @@
 // The native calls of one group, which MPI does not compare between ranks. If they differed, MPI would write beyond a
-// buffer, return wrong numbers, or hang. So ranks compare the history of their calls before MPI gets any buffer:
+// buffer, return wrong results, or hang. So ranks compare the history of their calls before MPI gets any buffer:
 //
-//   start      MPI_Iallreduce of (h, ¬h), maximum       the same call on all ranks, whatever their native calls are
+//   start      MPI_Iallreduce of (h, ¬h), maximum       every rank makes this call, whichever native calls follow
 //   later      equal: h = the maximum = the minimum     MPI begins the native call, in the order in which calls started
-//              unequal: MPI begins nothing              control messages say who called what (call_agreement.hpp)
+//              unequal: MPI begins nothing              control messages report each rank's call (call_agreement.hpp)
 //
-// Cost: an all-reduce of 16 bytes before each call, and none if calls are not compared (Communicator::check_calls), as in
-// benchmarks.
+// Cost: an all-reduce of 16 bytes before each call. Benchmarks avoid it by turning off the comparison of calls
+// (Communicator::check_calls).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -40,7 +40,7 @@ class MpiNativeCalls {
       MPI_Request request = MPI_REQUEST_NULL;
     };
     MpiNativeCalls* among_ = nullptr;
-    std::unique_ptr<Marks> marks_;  // stays behind if MPI may still write to it
+    std::unique_ptr<Marks> marks_;  // leaked if MPI may still write to it
   };
 
  private:

@@ -1,14 +1,14 @@
-// The host side of the backend nccl. It decides what each rank sends to which peer, and in which order. The plugin, the only
-// part that links NCCL, enqueues these messages on a CUDA stream.
+// The host side of the backend nccl. It decides what each rank sends to which peer, and in which order. The plugin enqueues
+// these messages on a CUDA stream. Only the plugin links NCCL.
 //
 //   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
 // NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. NCCL does not compare
-// calls, so a call that differs between ranks may complete with wrong numbers. So rank r sends rank r + 1 of the group a
-// control message that names the call it makes. Control messages go over MPI (message/call_agreement.hpp). A call is over
-// only after this rank has compared it with the call of rank r − 1. That costs no time, because the message arrives
-// before the device finishes. Control messages also tell why a rank gave up, and distribute a new communicator's id from the
-// group's first rank.
+// calls, so a call that differs between ranks may complete with wrong results. So rank r sends rank r + 1 of the group a
+// control message that names its call. Control messages go over MPI (message/call_agreement.hpp). A call is over only after
+// this rank has compared it with the call of rank r − 1. That costs no time, because the message arrives before the device
+// finishes. Control messages also tell why a rank gave up, and distribute a new communicator's id from the group's first
+// rank.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -164,7 +164,7 @@ class NcclTransport final : public Transport {
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
-  // For the other collectives NCCL offers only grouped sends and receives, which our algorithm `direct` uses too.
+  // For the other collectives, NCCL offers only grouped sends and receives, which our algorithm `direct` uses too.
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
   }
@@ -187,7 +187,8 @@ class NcclTransport final : public Transport {
   std::string about_memory_ = "registered with NCCL";
 };
 
-// Whether the plugin could find a device. Loading the plugin brings cuBLAS and NCCL to memory, 146 MB that stay there.
+// Whether it is worthwhile to load the plugin, because it could find a device. Loading it also loads cuBLAS and NCCL, 146 MB
+// that stay in memory.
 bool devices_are_possible() { return std::getenv("CHORALE_CUDA_PLUGIN") || dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); }
 
 }  // namespace
@@ -208,7 +209,7 @@ Availability probe_nccl() {
 }
 
 // NCCL rejects two ranks of the same host on the same device. So if ranks must share a device, each rank claims to be on a
-// different host. NCCL then connects the ranks over the loopback interface.
+// different host. NCCL then connects these ranks over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

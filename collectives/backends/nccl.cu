@@ -1,4 +1,4 @@
-// NCCL on NVIDIA GPUs; part of the plugin. This file opens a device, and connects, polls and finalizes its groups:
+// NCCL on NVIDIA GPUs; part of the plugin. This file opens a device, and connects, polls and finalizes the device's groups:
 //
 //   new_id ─▶ connect ─▶ poll ready() ─▶ work (nccl_work.cu) ─▶ finalize ─▶ destroyed, once all ranks have finalized
 //                                           └────▶ abort         after an error: ends kernels that wait for peers
@@ -99,7 +99,7 @@ Link::Link(Gpu& gpu, const NcclId& id, int rank, int size)
   gpu.links.push_back(this);
 }
 
-// All calls of the group are over, so NCCL is using none of the registered blocks.
+// All calls of the group are over, so NCCL no longer uses the registered blocks.
 Link::~Link() {
   std::erase(gpu.links, this);
   for (const auto& [block, handle] : met_) ncclCommDeregister(comm, handle);

@@ -37,8 +37,8 @@ void* Blocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// The next owner of a part may write to it outside of all streams (src/memory/async_copy.hpp). So this function waits until
-// the device has finished with the part, as cudaFree does.
+// The next owner of a part may write to it without using a stream (src/memory/async_copy.hpp). So, like cudaFree, this
+// function waits until the device no longer uses the part.
 void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {

@@ -6,8 +6,8 @@
 //               ▲             ▲             ▲                           block; smaller buffers share a block of 8 MiB
 //   links     (one per group, nccl_link.cuh) register a block when a call first uses it; deregister it before it is freed
 //
-// NCCL needs the buffers of one call registered on all ranks or on none. Ranks may have buffers of different sizes, so even
-// small buffers are in such blocks.
+// The buffers of one call must be registered with NCCL on all ranks or on none. Buffer sizes may differ between ranks, so
+// even small buffers are allocated in such blocks.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -26,7 +26,7 @@ struct Block {
 
 class Blocks final : public DeviceLender {
  public:
-  // `let_go` makes all links deregister a block. It returns false if a link cannot do this at the moment.
+  // `let_go` makes all links deregister a block. It returns false if a link cannot do that now.
   explicit Blocks(std::function<bool(const Block&)> let_go) : let_go_(std::move(let_go)) {}
   ~Blocks() override;
 
@@ -38,7 +38,7 @@ class Blocks final : public DeviceLender {
   struct Lent {  // a block from NCCL
     std::int64_t bytes;
     std::optional<FreeRanges> parts = {};  // the free parts of a shared block; a shared block is never freed
-    bool is_over = false;                  // given back by its user; freed once all links have deregistered it
+    bool is_over = false;                  // its user has given it back; it is freed once all links have deregistered it
   };
   using Map = std::map<std::byte*, Lent>;
 

@@ -3,7 +3,7 @@
 //
 //   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call planned by the program
 //        ├─ Link                                └─ NativeWork      one of NCCL's own collectives
-//        ├─ Blocks                                  the device memory, which links register with NCCL
+//        ├─ Blocks                                  blocks of device memory, which links register with NCCL
 //        └─ communicators that are no longer needed
 #pragma once
 #include <cuda_runtime.h>
@@ -26,8 +26,8 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 class Link;
 
 // State that all groups of the device share. A communicator that is no longer needed is finalized. ncclCommFinalize
-// completes outstanding operations, and ends only when all ranks of the communicator have called it. So nobody but ~Gpu
-// waits for a communicator's end.
+// completes outstanding operations, and ends only when all ranks of the communicator have called it. So only ~Gpu waits for
+// that.
 class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);
@@ -46,7 +46,7 @@ class Gpu final : public NcclDevice {
   std::vector<Link*> links;
 
  private:
-  bool sweep() noexcept;  // destroys the communicators that are finalized; true if none is left
+  bool sweep() noexcept;  // destroys communicators whose finalization has ended; true if none is left
 
   bool registers_;
   const std::unique_ptr<Memory> known_, plain_;

@@ -1,10 +1,10 @@
-// The interface of the CUDA plugin for the backend nccl. It uses no type of CUDA or NCCL, so the program needs neither
+// The interface of the CUDA plugin for the backend nccl. It uses no types of CUDA or NCCL, so the program needs neither
 // library. The program decides which messages and sums make up a call (nccl.cpp). The plugin enqueues them on a CUDA stream
 // (nccl.cu, nccl_work.cu).
 //
 //   NcclDevice                      this rank's GPU and its memory
 //     └─ connect ─▶ NcclLink        one group: its NCCL communicator and its stream
-//          └─ prepare ─▶ NcclWork   one call: start … enqueue until all of it is on the stream … over
+//          └─ prepare ─▶ NcclWork   one call: start, enqueue until the whole call is on the stream, poll over
 //
 // No function here blocks. To create a communicator, or to send the first message between two ranks, NCCL needs the other
 // rank, which may be waiting for this one. So NCCL runs in nonblocking mode, and callers poll.
@@ -40,7 +40,8 @@ class NcclWork {
 class NcclLink {
  public:
   virtual ~NcclLink() = default;
-  virtual bool ready() = 0;  // whether NCCL has accepted the last NCCL call and takes another; throws if that call failed
+  // Whether NCCL has accepted the last NCCL call and is ready for the next. Throws if that call failed.
+  virtual bool ready() = 0;
   virtual std::unique_ptr<NcclWork> prepare(const Plan& plan, MessagePlan steps, std::vector<MessageGroup> groups) = 0;
   virtual std::unique_ptr<NcclWork> prepare_native(const Plan& plan) = 0;
   virtual void abort() noexcept = 0;  // also ends kernels that wait for peers
@@ -53,7 +54,7 @@ class NcclDevice {
   // Whether NCCL can allocate memory here that it can register with its communicators. The buffers of a call should be
   // registered on all ranks or on none.
   virtual bool registers() const = 0;
-  virtual void register_nothing() = 0;  // from now on allocates ordinary device memory; call it before any allocation
+  virtual void register_nothing() = 0;  // from now on, allocate ordinary device memory; call this before any allocation
   virtual NcclId new_id() = 0;
   virtual std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) = 0;
 };

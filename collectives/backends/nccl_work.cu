@@ -4,8 +4,8 @@
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// enqueue() enqueues a bracketed part only once NCCL has accepted the part before it, and returns instead of waiting. So no
-// work is lost, and no call blocks.
+// enqueue() enqueues a bracketed part only once NCCL has accepted the part before it. If NCCL has not, enqueue() returns
+// instead of waiting. So no work is lost, and no call blocks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -113,8 +113,8 @@ class ScheduledWork final : public Work {
   }
   void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
-  // Each call enqueues one part, alternately: the messages of a group, then the sums and copies after them. NCCL must have
-  // enqueued the messages before the sums and copies are enqueued.
+  // Each invocation enqueues one part: alternately the messages of a group, and the sums and copies that follow them. NCCL
+  // must have enqueued the messages before the sums and copies are enqueued.
   bool enqueue_next() override {
     if (next_ == 2 * groups_.size()) return false;
     const MessageGroup& group = groups_[next_ / 2];
@@ -158,8 +158,8 @@ class ScheduledWork final : public Work {
   std::size_t next_ = 0;
 };
 
-// One of NCCL's own collectives. NCCL's all_gather and reduce_scatter need equal blocks. With unequal blocks, they are
-// replaced by one broadcast or one reduction per block.
+// One of NCCL's own collectives. NCCL's all_gather and reduce_scatter need equal blocks. If blocks are unequal, one
+// broadcast or one reduction per block replaces them.
 class NativeWork final : public Work {
  public:
   using Work::Work;

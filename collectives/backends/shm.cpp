@@ -1,5 +1,5 @@
-// Mapped memory between the ranks of one host. The probe tries what the backend needs. It creates an arena (a memfd), maps
-// the arena again as a peer would, and checks that both mappings show the same data.
+// Mapped memory between the ranks of one host. The probe tries the system calls that the backend needs. It creates an arena
+// (a memfd), maps it a second time as a peer would, and checks that both mappings show the same data.
 #include <fmt/format.h>
 #include <unistd.h>
 

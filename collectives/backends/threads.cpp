@@ -16,8 +16,8 @@ using namespace mapped;
 
 Availability probe_threads() { return {true, fmt::format("{} hardware threads", std::thread::hardware_concurrency())}; }
 
-// An address is valid on every rank. On all machines that we know, the highest bit of an address is 0, so the bit is_mapped
-// fits there.
+// All ranks share one address space. On all machines that we know, the highest bit of an address is 0, so it can serve as
+// the bit is_mapped.
 class ThreadWorld::ThreadReach final : public Reach {
  public:
   Location locate(const void* mine) const override { return std::bit_cast<Location>(mine) | is_mapped; }

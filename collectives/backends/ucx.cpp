@@ -1,6 +1,6 @@
-// The backends ucx and shm+ucx, by UCP's tag matching; shm+ucx sends messages within a host through shared memory (near/).
-// Each rank has one worker; endpoints are created from addresses that the ranks exchange over MPI. The probe creates a
-// context and a worker as a run would, because the kernel or a container may leave UCX without a usable transport.
+// The backends ucx and shm+ucx, which use UCP's tag matching. With shm+ucx, messages within a host go through shared memory
+// (near/). Each rank has one worker; endpoints are created from addresses that the ranks exchange over MPI. The probe
+// creates a context and a worker as a run would, because the kernel or a container may leave UCX without a usable transport.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
@@ -106,7 +106,7 @@ Availability probe_ucx() {
     const ucx::Worker worker = ucx::open_worker(context.get());
     return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {
-    if (error.exit() == Exit::usage) throw;  // UCX works: a setting is wrong
+    if (error.exit() == Exit::usage) throw;  // UCX itself works, but a setting is wrong
     return {false, fmt::format("{}: {}", version, on_one_line(error.what()))};
   }
 }

@@ -23,17 +23,18 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
 
 namespace {
 
-// Whether UCX may use TCP, given the value of UCX_TLS: a list of transports, or "all"; after ^, the transports to leave out.
-// The check avoids a warning: UCX warns about settings for a transport that it does not use.
+// Whether UCX may use TCP, given the value of UCX_TLS. The value is "all" or a list of transports; a list after ^ names the
+// transports to leave out. The check avoids a warning, because UCX warns about settings for a transport that it does not
+// use.
 bool uses_tcp(const char* transports) {
   const std::string_view list = transports ? transports : "all";
   const bool names_tcp = list.find("tcp") != list.npos;
   return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
 }
 
-// By default UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or cut off
-// for a minute is slow, not gone; the world's timeout decides when to give up. So this function turns UCX's limit off. (If a
-// process ends, its kernel closes the connection, and UCX notices at once.)
+// By default UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or
+// disconnected for a minute may come back, and the world's timeout decides when to give up. So this function turns UCX's
+// limit off. (If a process ends, its kernel closes the connection, and UCX notices at once.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -51,11 +52,12 @@ bool may_use_rdma(const char* transports) {
   return std::filesystem::is_directory(devices, none) && !std::filesystem::is_empty(devices, none);
 }
 
-// UCX sends a message above its threshold only when the receiver has answered. Over TCP the answer waits behind the data
-// that the receiver is sending itself, so two ranks that exchange messages send one after the other. This function raises
-// the threshold to 4 MiB, to which the send buffer of a socket may grow by default (net.ipv4.tcp_wmem). If the receiver is
-// not ready for such a message, UCX keeps a copy there. With RDMA, UCX's own threshold stays. Messages within a host have
-// the same threshold, because UCX 1.13 knows only one; shm+ucx does not send these by UCX.
+// UCX sends a message above its rendezvous threshold only when the receiver has answered. Over TCP, the answer waits behind
+// the data that the receiver itself is sending. So if two ranks exchange messages, they send one after the other. This
+// function raises the threshold to 4 MiB, to which the send buffer of a socket may grow by default (net.ipv4.tcp_wmem). If
+// the receiver is not ready for such a message, UCX keeps a copy there. With RDMA, UCX's default threshold is kept. The
+// threshold also applies to messages within a host, because UCX 1.13 has only one threshold. But shm+ucx does not send those
+// messages by UCX.
 void send_at_once_over_tcp(int hosts) {
   const char* const transports = std::getenv("UCX_TLS");
   if (hosts > 1 && uses_tcp(transports) && !may_use_rdma(transports)) setenv("UCX_RNDV_THRESH", "4m", 0);
@@ -152,7 +154,7 @@ void Connections::close_all() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI fails too, so there is no way to wait for the other ranks
+  } catch (const Error&) {  // MPI failed too, so this rank cannot wait for the others
   }
 }
 

@@ -1,6 +1,6 @@
 // A rank's UCX connections: its worker and one endpoint per peer. An endpoint is created at first use; all ranks close their
-// endpoints together. While a rank waits for the others to close, it makes progress on messages, because a peer may need
-// them.
+// endpoints together. While a rank waits for the others to close, it makes progress on messages, because a peer may still
+// need its messages.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -27,7 +27,7 @@ using Context = Handle<ContextTraits>;
 using Worker = Handle<WorkerTraits>;
 
 void check(ucs_status_t status, const char* call, std::source_location where = std::source_location::current());
-Context open_context(int hosts);  // hosts: on how many the ranks of the run are
+Context open_context(int hosts);  // hosts: number of hosts of the run
 bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 

@@ -33,7 +33,7 @@ Messenger::Messenger(Connections& connections, CallAgreement& agreement, const P
   over_.resize(lines_.size());
 }
 
-// Only after an error are requests still in flight here. When this destructor returns, no message can be written to their
+// Requests are still in flight here only after an error. When this destructor returns, no message can be written to their
 // buffers.
 Messenger::~Messenger() {
   cancel();
@@ -47,7 +47,7 @@ void Messenger::cancel() noexcept {
 }
 
 // Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
-// because that rank takes no more messages.
+// because the receiver accepts no more messages.
 bool Messenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;

@@ -6,7 +6,7 @@
 // between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id
 // (CallAgreement::mark). The sequence is the call's number modulo 256. Calls s and s + 256 are never confused, because a
 // group has few calls in flight. Moreover, a peer sends its messages of call s before those of call s + 256, and UCX matches
-// messages in the order of sending.
+// messages in the order in which they were sent.
 #pragma once
 #include <vector>
 
@@ -31,7 +31,7 @@ class Messenger final : public chorale::Messenger {
     int peer;     // world rank
     ucp_ep_h to;  // null: a receive from the peer
     std::size_t bytes;
-    ucp_tag_t tag;  // without sequence and hash
+    ucp_tag_t tag;  // without the sequence and the hash
   };
   struct Active {
     void* request;

@@ -1,6 +1,6 @@
 // Hierarchical broadcast, for links that are fast within a host and slow between hosts. The root's host sends each other
 // host a different part of the vector, and these hosts exchange their parts. So the vector leaves the root's host once and
-// enters every other host once, the least that any algorithm can send. No other host sends more than the root's does.
+// enters every other host once, and no algorithm can send less. No other host sends more than the root's host does.
 //
 //   hosts 0 0 1 1 2 2, root 0    rank 0 gives rank 1 lane 1
 //                                rank 0 sends lane 0, and rank 1 lane 1: the first half to host 1, the second to host 2

@@ -102,7 +102,7 @@ Request Communicator::start(const Call& call) { return Request(state().launch(ca
 
 void Communicator::poll() const {
   ProgressEngine& engine = *state().engine;
-  if (Flight* const flight = engine.flight()) flight->heartbeat();  // the caller works between its polls
+  if (Flight* const flight = engine.flight()) flight->heartbeat();  // the caller computes between polls and is alive
   engine.poll();
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
-// The rows of a key (see everybodys_counts) of a call that is in place on no rank.
+// The key's rows (see everybodys_counts) for a call that no rank makes in place.
 std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
   const auto p = static_cast<std::size_t>(size);
   std::vector<std::int64_t> rows;
@@ -31,12 +31,12 @@ std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
 
 }  // namespace
 
-// If this rank gave up on the group, the group's id is not used again. Messages of the group may still be under way and must
-// not reach another group.
+// If this rank gave up on the group, the group's id is not used again. Messages of the group may still be in flight, and
+// must not reach a later group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
-  pairs.clear();  // a rank leaves its pairs before their parent
+  pairs.clear();  // a rank leaves its pairs before their parent group
   if (group) try {
       group->leave();
     } catch (const std::exception& error) {
@@ -54,9 +54,9 @@ std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   return operation;
 }
 
-// Only the root needs both buffers of a collective that has a root. On another rank the ignored buffer may be of any type,
-// device and size. It gets those of the buffer that this rank uses, which alone states them: the same vector in a call in
-// place, otherwise an empty one.
+// Only the root needs both buffers of a collective that has a root. Another rank ignores one of them, which may have any
+// type, device and size. The ignored buffer is replaced. In an in-place call it becomes the buffer that this rank uses.
+// Otherwise it becomes an empty buffer of the same type and device.
 Call Communicator::State::used(Call call) const {
   if (!has_root(call.what) || rank() == call.root) return call;
   const bool gives = call.what == Collective::reduce || call.what == Collective::gather;
@@ -100,7 +100,7 @@ void Communicator::State::run_ours(const Call& call) {
 
 // Cuts a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each output
 // element depends only on the same element of the inputs, so the pieces can be separate calls. With several pieces in
-// flight, copies of one piece overlap messages of another. Only pieces in flight need buffers for staging.
+// flight, copies of one piece overlap messages of another. Only pieces in flight need bounce buffers.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -110,7 +110,7 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   std::vector<Call> pieces;
   for (std::int64_t first = 0; first < vector.count; first += each) {
     Call piece = call;
-    for (Slice* slice : {&piece.input, &piece.output})  // empty where it is ignored
+    for (Slice* slice : {&piece.input, &piece.output})  // an ignored buffer is empty
       if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
     pieces.push_back(piece);
   }
@@ -214,7 +214,7 @@ void Communicator::State::abandon(Request::PendingCall& call) {
 }
 
 // A usage error, such as an algorithm that does not fit, occurs on all ranks and leaves the group intact. After any other
-// error this rank stops all calls of the group, and tells its peers, which stop theirs too.
+// error, this rank stops all calls of the group and tells its peers, which then stop their calls too.
 void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
@@ -225,7 +225,7 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       call->trouble = std::current_exception();
     }
-  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();  // the guards have told all ranks, which end
+  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();  // the guards have told all ranks to end
   abandoned_.let_go(*group, engine->clock(), gave_up_);
 }
 
@@ -279,9 +279,10 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   return routes.of(call, key);
 }
 
-// On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. So the ranks
-// exchange these data first, unless the caller knows them, and the call's key holds them all. The key has one row per rank:
-// the counts that the rank sends to each rank, the counts that it receives from each rank, and whether it works in place.
+// On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. The ranks
+// exchange these data first, unless the caller passes the counts of all ranks. The call's key holds all of these data. The
+// key has one row per rank: the counts that the rank sends to each rank, the counts that it receives from each rank, and
+// whether it works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   if (!call.everybodys.empty()) return rows_of_key(call.everybodys, size());
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());

@@ -2,7 +2,7 @@
 //
 //   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight are in flight, then begun and ended
 //
-// Blocking and started calls take the same path. But a blocking call keeps its PendingCall on the stack.
+// Blocking and nonblocking calls take the same path, but the PendingCall of a blocking call is on the stack.
 #pragma once
 #include <deque>
 #include <map>
@@ -34,7 +34,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   int rank() const { return membership.rank; }
   int size() const { return static_cast<int>(membership.members.size()); }
-  int launched_rank(int member) const;  // its rank among all ranks that the launcher started
+  int launched_rank(int member) const;  // the member's number among all launched ranks
 
   void run(const Call& call);
   void run_ours(const Call& call);
@@ -43,7 +43,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void give_up(const std::exception& error) noexcept;  // on all calls of the group
   void abandon(Request::PendingCall& call);            // on one call
   State& pair(int from, int to);
-  Call used(Call call) const;  // without the buffers that this rank ignores
+  Call used(Call call) const;  // the call without the buffers that this rank ignores
   const std::shared_ptr<Route>& route_of(const Call& used);
 
   std::shared_ptr<ProgressEngine> engine;
@@ -72,12 +72,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Flight::Group in_flight_recorder() const;
 
   const Flight::Group in_flight_;
-  bool is_ours_ = false;            // the current call is made by the communicator itself, as within split()
+  bool is_ours_ = false;            // the communicator itself makes the current call, for example in split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;
   std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_: call oldest_ + i is over
   std::deque<Request::PendingCall*> queue_;  // calls that have not begun, in order
-  std::uint64_t awaiting_ = 0;               // number of queued calls that have an operation and await its input
+  std::uint64_t awaiting_ = 0;               // number of queued calls that have an operation and wait for their input
   std::string gave_up_;
   AbandonedOperations abandoned_;
 };

@@ -38,7 +38,7 @@ std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::
   return found;
 }
 
-// A number that changes whenever a step of any call is done. A wait compares it to find out whether there is progress.
+// A number that changes whenever a step of any call completes. A wait compares it with an earlier value to detect progress.
 std::uint64_t ProgressEngine::moved() const {
   std::uint64_t steps = 0;
   for (const Request::PendingCall* call : calls_)
@@ -65,7 +65,7 @@ void ProgressEngine::poll() {
   examine();
 }
 
-// Each error is kept in the call that it belongs to, and thrown by the wait for that call.
+// Each error is stored in its call. The wait for that call throws it.
 void ProgressEngine::examine() {
   for (Request::PendingCall* call : calls_) try {
       if (call->sequence != 0 && call->operation) call->operation->examine();
@@ -74,7 +74,7 @@ void ProgressEngine::examine() {
     }
 }
 
-// Notes in the flight recorder which calls this rank waits in and which rank must act next. The guard reads it.
+// Records for the guard in which calls this rank waits, and which rank must act next in each of them.
 void ProgressEngine::tell_guard() {
   if (!flight_) return;
   for (Request::PendingCall* call : calls_) try {
@@ -82,7 +82,7 @@ void ProgressEngine::tell_guard() {
       const int awaited = call->operation->awaits();
       flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
     } catch (...) {
-      call->trouble = std::current_exception();  // that rank made another call
+      call->trouble = std::current_exception();  // that rank made a different call
     }
   flight_->waits(patience_seconds_, moved(), finishing_ ? finishing_->ticket : 0);
 }

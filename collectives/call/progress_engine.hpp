@@ -1,5 +1,5 @@
-// The calls that a rank has in flight, and their progress. There is no helper thread. Instead, a rank that waits makes
-// progress on all its calls, in all groups of all worlds that share the engine.
+// The calls that a rank has in flight, and their progress. There is no helper thread. Instead, a waiting rank makes progress
+// on all its calls, in all groups of all worlds that share the engine.
 #pragma once
 #include <vector>
 
@@ -18,7 +18,7 @@ struct Request::PendingCall {
   // pair's parent, the group in which the pair was made. Members are destroyed from last to first: operation, group, parent.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
-  std::shared_ptr<Route> route = nullptr;  // stays alive here if the group forgets this route
+  std::shared_ptr<Route> route = nullptr;  // keeps the route alive if the group forgets it
   bool blocking = false;                   // true: a native call may block (Communicator::block_in_native)
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
@@ -31,10 +31,10 @@ struct Request::PendingCall {
 
 class ProgressEngine {
  public:
-  // `flight`, which may be null, records the calls, and tells waits that the run is lost.
+  // `flight`, which may be null, records the calls, and tells waiting calls whether the run is lost.
   ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight);
 
-  void progress();  // moves all calls that are not over
+  void progress();  // makes progress on all calls that are not over
   void poll();      // the same, for callers that do not wait; every 256th time it also checks for errors of peers
   void add(Request::PendingCall* call) { calls_.push_back(call); }
   void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
@@ -42,8 +42,8 @@ class ProgressEngine {
   Clock& clock() const { return waiting_.clock; }
   Flight* flight() const { return flight_; }
 
-  // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, as after a timeout,
-  // this rank gives up on the call's group. `briefly`: waits at most 2 s.
+  // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, for example by a
+  // timeout, this rank gives up on the call's group. `briefly`: waits at most 2 s.
   void finish(Request::PendingCall& call, bool briefly);
 
  private:
@@ -53,9 +53,9 @@ class ProgressEngine {
 
   Waiting waiting_, briefly_;
   Flight* const flight_;
-  const double patience_seconds_;  // told to the guard
+  const double patience_seconds_;  // the time limit that the guard is told
   std::uint64_t polls_ = 0;
-  const Request::PendingCall* finishing_ = nullptr;  // the newest call that was waited for
+  const Request::PendingCall* finishing_ = nullptr;  // the call that was waited for most recently
   std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order
 };
 

@@ -1,4 +1,4 @@
-// A started call. If the call was cut into pieces, a Request waits for one piece after the other.
+// A started call. If the call was cut into pieces, its Request waits for the pieces one after another.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -55,7 +55,7 @@ Request::~Request() {
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // it has been said why
+    if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // the cause has already been reported
     fmt::print(
         stderr,
         "error: a started call failed, and its Request was destroyed without wait()\n  {}\n  call wait() on every Request\n",

@@ -1,10 +1,10 @@
-// A Route holds what is prepared for calls of one kind, so that each kind is planned once. Calls with equal keys
-// (decision.hpp) are of one kind.
+// A Route holds what is prepared for all calls with the same key (decision.hpp), so that they are planned only once.
 //
 //   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next call with that key
 //
-// A new route takes 3 to 20 µs on up to four ranks. Idle operations may hold workspace. So a group keeps at most 256 routes,
-// of which 16 are for uneven all_to_alls. Those may have new counts in every call, as the routing of experts makes them.
+// Planning a new route takes 3 to 20 µs on up to four ranks. Idle operations may hold workspace, so a group keeps at most
+// 256 routes. Of these, 16 are for uneven all_to_alls, whose counts may change in every call, for example when tokens are
+// routed to experts.
 #pragma once
 #include <deque>
 #include <map>
@@ -30,8 +30,8 @@ class Routes {
  public:
   Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
 
-  // The route for this call, whose key is `key`; plans it if the key is new. The reference is valid until the next call of
-  // `of` or `forget`.
+  // The route for this call, whose key is `key`; plans it if the key is new. The reference is valid until `of` or `forget`
+  // is called again.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
   // Settings for new routes. Call `forget` after changing one.
@@ -52,7 +52,7 @@ class Routes {
   const Membership& group_;
   const bool is_pair_;
   std::map<Key, std::shared_ptr<Route>> known_;
-  std::deque<Known> exchanges_;    // the newest uneven all_to_alls: their counts may never come again
+  std::deque<Known> exchanges_;    // the newest uneven all_to_alls; their counts may never recur
   const Key* last_key_ = nullptr;  // consecutive calls often have the same key
   std::shared_ptr<Route> last_;
 };

@@ -76,7 +76,7 @@ void StagedOperation::abandon() noexcept {
   if (stage_ == Stage::call) inner_->abandon();
 }
 
-// Copies end without any action of a peer, so only inner_ may need a peer.
+// A copy needs no action by a peer, so only inner_ may depend on peers.
 bool StagedOperation::may_be_written() noexcept { return stage_ == Stage::call ? inner_->may_be_written() : !copy_->over(); }
 
 void StagedOperation::examine() {

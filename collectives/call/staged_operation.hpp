@@ -1,6 +1,6 @@
-// A call on buffers that the transport does not reach. These are host buffers for nccl, and device buffers for shm, and for
-// ucx and mpi unless they are CUDA-aware. The input is copied to a bounce buffer, a buffer that the transport reaches. The
-// call runs on bounce buffers, and the result is copied to the caller's output.
+// A call on buffers that the transport cannot reach. For nccl these are host buffers. For shm they are device buffers, and
+// so for ucx and mpi unless their library is CUDA-aware. The input is copied to a bounce buffer, a buffer that the transport
+// reaches. The call runs on bounce buffers, and the result is copied to the caller's output.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
 //   host            └─▶ bounce buffer ── the operation ──▶ bounce buffer ┘           the reverse for nccl
@@ -9,7 +9,7 @@
 // read bounce buffers directly. Host bounce buffers are pinned. The copy of the input waits for all device work that was
 // enqueued before the call. The output is complete once progress() returns true. Copies are polled like messages, so nothing
 // blocks on them (src/memory/async_copy.hpp). A library matches native collectives by their order. So a call starts only
-// after all earlier calls of its group (communicator_state.cpp), even if its input was copied before their inputs.
+// after all earlier calls of its group (communicator_state.cpp), even if the copy of its input completed first.
 //
 // Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
 // communicator cuts a large all_reduce, reduce or broadcast into pieces and has several in flight (communicator_state.cpp).

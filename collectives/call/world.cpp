@@ -36,8 +36,8 @@ Selector selector_of_rank_0(const mpi::Runtime& runtime) {
                   mpi::broadcast(runtime.world(), machine_signature()));
 }
 
-// Whether more ranks than cores share this rank's set of cores. Launchers either give each rank its own cores, or give all
-// cores to all ranks.
+// Whether this rank's set of cores is shared by more ranks than it has cores. Launchers either give each rank its own cores,
+// or give all cores to all ranks.
 bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
@@ -48,7 +48,7 @@ bool oversubscribed(Transport& transport) {
 
 void end_rank(const std::exception& error, const World& world) {
   Flight* const flight = world.runtime ? world.runtime->flight() : nullptr;
-  if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // it has been said why
+  if (const int code = flight ? flight->lost_after(error) : 0) std::_Exit(code);  // the cause has already been reported
   fmt::print(stderr, "{}", describe(error, world.transport->rank(), world.transport->size()));
   std::fflush(nullptr);
   if (flight) flight->failed(exit_code_of(error));
@@ -65,9 +65,10 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOpt
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// Two ranks may have made different last calls without an error, if neither waited for the other. Each rank sends its last
-// call in a farewell message when it leaves a group, and the rank that leaves last compares. So this rank still listens for
-// farewells for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference itself.
+// If neither of two ranks waited for the other, their last calls may differ without an error so far. A rank that leaves a
+// group sends its last call in a farewell message, and the rank that leaves last compares the calls. So this rank still
+// listens for farewells for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference
+// itself.
 World::~World() {
   constexpr double patience_seconds = 2;
   if (std::uncaught_exceptions() > 0) return;

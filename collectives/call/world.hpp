@@ -1,5 +1,5 @@
-// The state that all groups of a world share on one rank: the transport, its memory, the selector of `auto`, and the free
-// group ids.
+// The state that all groups of a world share on one rank: the transport, its memory, the selector that `auto` uses, and the
+// free group ids.
 #pragma once
 #include <memory>
 #include <vector>

@@ -30,8 +30,8 @@ std::int64_t total_of(const Call& call, int size) {
   }
 }
 
-// Whether a request for this algorithm applies to the call. A request for all collectives that have an algorithm of a name
-// leaves out uneven exchanges if the algorithm needs equal blocks.
+// Whether a request for this algorithm applies to the call. A request for all collectives that have an algorithm of some
+// name does not apply to uneven exchanges if the algorithm needs equal blocks.
 bool applies(const Choice& asked, const Key& key) {
   if (key.is_ours || asked.algorithm == "auto") return false;
   if (!is_uneven_exchange(key) || !asked.everywhere) return true;
@@ -48,7 +48,7 @@ Choice choice_for(const Key& key, const Problem& problem, const Preferences& pre
 }
 
 // Whether the algorithm fits on all ranks. In an uneven all_to_all, a rank may know only its own counts. Then the algorithm
-// must fit any counts.
+// must fit all possible counts.
 bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& problem,
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())

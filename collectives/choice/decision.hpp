@@ -1,10 +1,10 @@
-// Decides what a call will do before a byte moves: whether it works in place, which algorithm it runs, and how many bytes
-// this rank sends. Communicators (route.cpp) and the axes of a plan (mesh/pretended_axis.cpp) share this code, so a
+// Decides what a call will do before any data are sent: whether it works in place, which algorithm it runs, and how many
+// bytes this rank sends. Communicators (route.cpp) and the axes of a plan (mesh/pretended_axis.cpp) share this code, so a
 // plan predicts exactly what a run does.
 //
 //   Call ── key_of ──▶ Key ── problem_of ──▶ Problem ── decide ──▶ Decision {choice, algorithm, bytes sent}
 //
-// Every rank decides for itself, from facts that all ranks share.
+// Every rank makes the same decision by itself, from facts that all ranks share.
 #pragma once
 #include <map>
 #include <span>
@@ -24,15 +24,15 @@ struct Key {
   bool in_place;
   int root;
   bool on_device;        // whether the call's buffers are on a device
-  bool is_ours = false;  // made by the communicator itself, as within split(): requested algorithms do not apply
+  bool is_ours = false;  // the communicator itself makes this call, as in split(); requested algorithms do not apply
   std::int64_t count = 0;
   std::vector<std::int64_t> counts = {};  // the call's counts, followed by `taken`
   bool operator==(const Key&) const = default;
   auto operator<=>(const Key&) const = default;
 };
 
-// Whether a call, or its key, is an all_to_all in which each rank gives the sizes of its own blocks. These sizes may change
-// from call to call, as the routing of experts does.
+// Whether a call, or its key, is an all_to_all in which each rank passes the sizes of its own blocks. These sizes may change
+// from call to call, for example when tokens are routed to experts.
 bool is_uneven_exchange(const auto& call) { return call.what == Collective::all_to_all && !call.counts.empty(); }
 
 // `is_one_vector`: input and output are the same vector, or one of them is this rank's block in the other.
@@ -45,7 +45,7 @@ bool is_one_vector(const Call& call, int rank, int size);  // compares the buffe
 Problem problem_of(const Key& key, Counts counts, int rank, int size, const std::vector<int>& hosts);
 
 using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective
-// Requests this algorithm for all collectives that have it; a usage error if none has.
+// Requests this algorithm for all collectives that have it. If none has it, throws a usage error.
 RequestedAlgorithms requested_everywhere(const std::string& algorithm);
 
 // The backend and the preferences of a group. Together with the call they determine the decision.

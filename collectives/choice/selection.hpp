@@ -1,17 +1,17 @@
 // Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
-// call's size (by ratio). If the tuning table has no line for so many ranks and hosts, `auto` runs the algorithm that is
-// fastest by the prices of the machine file (forecast/forecast.hpp), or by the backend's typical prices if the machine file
-// has none.
+// call's size (by ratio). If the tuning table has no line for this number of ranks and hosts, `auto` runs the algorithm that
+// the cost model predicts to be fastest. The model uses the prices of the machine file (forecast/forecast.hpp), or the
+// backend's typical prices if the machine file has none.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
 //   no line for 2 ranks: ring 14 µs, direct 9 µs, … by prices    →  direct, "9 µs by the cost model"
 //
-// The table may also have lines for "native", the collective of the backend's library. They are skipped for a call if the
-// native results may differ from those of our algorithms (`native_agrees`).
+// The table may also have lines for "native", the collective of the backend's library. A call skips these lines if the
+// native results may differ from the results of our algorithms (`native_agrees`).
 //
-// All ranks must choose the same algorithm, so give all of them the same table. A selector caches prices and serves one
-// rank.
+// All ranks must choose the same algorithm, so all of them must be given the same table. A selector caches prices, so each
+// rank needs its own selector.
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <map>
@@ -38,25 +38,26 @@ inline constexpr const char* not_calibrated = "not calibrated";
 
 class Selector {
  public:
-  Selector() = default;  // by typical prices alone
-  // The table, or a machine file of calibrated prices, is ignored if it was measured on another machine than `here`. All
+  Selector() = default;  // uses only typical prices
+  // The table, or a machine file of calibrated prices, is ignored if it was measured on a machine other than `here`. All
   // ranks of a run pass the signature of rank 0's machine, so that all make the same choices.
   explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
 
-  // `bytes` is the size of the whole vector; `native_too` admits the table's lines for "native". The first choice for a size
-  // without measurements may take milliseconds; later ones are a map lookup.
+  // `bytes` is the size of the whole vector; `native_too`: also uses the table's lines for "native". The first choice for a
+  // size without measurements may take milliseconds; later ones are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
-  // The time of an algorithm in seconds, or negative: see predict() above. By the machine file if is_calibrated().
+  // The time of an algorithm in seconds, or a negative number: see predict() above. Uses the machine file if
+  // is_calibrated().
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                  DType dtype) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
-  // How long a barrier took when the prices of such calls were measured, in seconds; negative if that is unknown.
+  // The seconds that a barrier took when the prices of such calls were measured; negative if unknown.
   double usual_barrier(const std::string& backend, const Problem& problem) const;
   const Machine& machine() const { return machine_; }
 
  private:
-  // backend, …, ranks, hosts, in place, log₂ bytes
+  // backend, collective, number of ranks, hosts, in place, log₂ bytes
   using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 

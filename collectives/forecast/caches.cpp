@@ -12,7 +12,7 @@ namespace {
 constexpr int most_cores = 64;
 struct Segment {  // consecutive elements of a rank that are always accessed together
   std::size_t first = 0;
-  std::uint64_t holders = 0;  // cores that have it in their caches, as bits
+  std::uint64_t holders = 0;  // one bit for each core that has it in its caches
   int loaded_by = -1;         // the work that last loaded it
 };
 

@@ -8,15 +8,15 @@
 namespace chorale::forecast {
 namespace {
 
-// Each is between two powers of two, because most programs send messages of such lengths. A library's limit may be just
-// above one or just below: a short message goes into a buffer with its header. On a host, Open MPI's buffers have 4096
-// bytes, UCX's 8256.
+// Candidates for the longest eager message. Each is halfway between two powers of two, because most programs send messages
+// whose lengths are powers of two. A library's limit may be just above or just below one, because an eager message shares a
+// buffer with its header. On a host, Open MPI's buffers have 4096 bytes, and UCX's have 8256.
 constexpr double usual_eager_bytes[] = {1536, 3072, 6144, 12288, 24576, 49152, 98304, 3145728};
 
-// A link is a wire, without a burst, unless a burst makes the errors clearly smaller.
+// A link is modeled without a burst, unless a burst makes the cost of the fit smaller by this factor.
 constexpr double worth_a_burst = 1.05;
 
-// Where every search begins: a typical core and a gigabit network.
+// The start of every search: the prices of a typical core and a gigabit network.
 Prices usual(bool is_network) {
   Prices p{.call = 3e-7, .step = 5e-8, .message = 3e-7, .latency = 1e-7, .handshake = 1e-6, .turn = 1e-6};
   p.touch.fill(1 / 40e9);
@@ -27,7 +27,7 @@ Prices usual(bool is_network) {
   return p;
 }
 
-// The prices of a network beside those of one of its hosts.
+// The typical prices of a network whose hosts have these prices.
 Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
@@ -91,7 +91,7 @@ class Search {
   }
 
  private:
-  static void complete(Prices& prices) {  // the search is by logarithms, so no price may be zero
+  static void complete(Prices& prices) {  // the search uses logarithms, so no price may be zero
     Prices all = usual(false);
     for (const PriceKey& key : price_keys())
       for (std::size_t i = 0; i < key.count; ++i)

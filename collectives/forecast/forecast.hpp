@@ -1,11 +1,11 @@
-// The time of a call by the prices of a machine file: the schedules of all ranks become a graph of the work that the
-// executor does (work.hpp).
+// Predicts the time of a call from the prices of a machine file. The schedules of all ranks are converted to a graph of the
+// executor's work (work.hpp).
 //
 //   mapped memory     a receiver reads the sender's memory: no message, but one pass over memory that the ranks share
-//   messages          LogGP: both ends spend time on a message, the receiver copies it; long ones wait for both ends
+//   messages          LogGP: both ends spend time on a message; the receiver copies it; long messages wait for both ends
 //   between hosts     messages, and all ranks of a host share its link
 //
-// docs/machine_file.md explains what is modelled, and what is not.
+// docs/machine_file.md explains what is modeled and what is not.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,21 +18,23 @@
 
 namespace chorale::forecast {
 
-// Seconds of a call on mapped memory, and as messages. `within`: prices between ranks of one host; `between`: prices between
-// hosts. With several hosts, all other prices are also those of `between`.
+// The seconds of a call on mapped memory, and of a call that sends messages. `within`: the prices of messages between ranks
+// of one host. `between`: the prices of messages between hosts and, if there are several hosts, all other prices.
 double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within);
 double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
                 const Prices& between);
 
-inline constexpr int most_ranks = 63;  // more are not predicted: Caches has one bit for each core
+inline constexpr int most_ranks = 63;  // calls with more ranks are not predicted, because Caches has one bit per core
 
-// The level of the machine file whose run was most like a run of these ranks; null if there is none. `span`: see Level.
+// The machine-file level that was measured by the run most similar to a run of these ranks; null if there is none. `span`:
+// see Level.
 const Level* nearest(const Machine& machine, const std::string& backend, const std::string& span, int ranks, int hosts);
 
-// How many times as long a core takes to add values of this type as f32 values, per byte; 1 if the file does not say.
+// The time that a core takes per byte to add values of this type, divided by the time for f32; 1 if the file does not say.
 double slowness(const Machine& machine, DType dtype);
 
-// The machine file's prediction; nothing if it lacks the prices of this backend. `host_of`: by rank; empty: one host.
+// The machine file's prediction; nothing if it lacks the prices of this backend. `host_of`: the host of each rank; empty:
+// one host.
 std::optional<double> predict(const Machine& machine, const std::string& backend, bool maps_memory,
                               const std::vector<Schedule>& ranks, std::int64_t element_bytes,
                               const std::vector<int>& host_of, double slowness = 1);

@@ -6,14 +6,14 @@
 namespace chorale::forecast {
 namespace {
 
-constexpr double large = 0.3;   // errors above this count linearly, not squared
-constexpr double pull = 0.02;   // towards the parameters that the search begins with
+constexpr double large = 0.3;   // above this, the cost of an error is linear, not quadratic
+constexpr double pull = 0.02;   // weight of the pull toward the start values
 constexpr double nudge = 0.02;  // step of the numerical derivative
 constexpr int most_steps = 40, most_tries = 6;
 
 double weight(double error) { return std::abs(error) < large ? 1 : large / std::abs(error); }
 
-// Gauss and Jordan's elimination of a positive definite system.
+// Solves a positive definite system by Gauss-Jordan elimination.
 Row eliminate(std::vector<Row>& a) {
   Row x;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -92,7 +92,7 @@ class Descent {
     return eliminate(a);
   }
 
-  // By the curvature at the minimum and the size of the errors there.
+  // Derived from the curvature at the minimum and the size of the errors there.
   Row standard_errors() const {
     const double sigma = 1.48 * quantile_of_sizes(errors_, 50);
     Row result;

@@ -1,5 +1,5 @@
-// Finds the parameters that make errors small, by Levenberg and Marquardt's method. It is less sensitive to large errors
-// (Huber), and parameters that the errors do not depend on stay near where they begin.
+// Finds the parameters that minimize the errors, by the Levenberg-Marquardt method. A Huber loss limits the influence of
+// large errors. Parameters that do not affect the errors stay near their start values.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,14 +11,14 @@ using Row = std::vector<double>;
 
 struct Minimum {
   Row x, errors;  // the parameters, and the errors there
-  Row spread;     // by parameter: its standard error
+  Row spread;     // the standard error of each parameter
   double cost = 0;
 };
 
-// Begins at `start`. `tick`: called often; returns false to stop, and then nothing is returned.
+// Begins at `start`. `tick` is called often. If it returns false, the search stops and returns nothing.
 std::optional<Minimum> minimize(const Row& start, const std::function<Row(const Row&)>& errors_at,
                                 const std::function<bool()>& tick);
 
-double quantile_of_sizes(const Row& errors, int percent);  // of the absolute values; 0 if there are none
+double quantile_of_sizes(const Row& errors, int percent);  // the quantile of the absolute values; 0 if `errors` is empty
 
 }  // namespace chorale::forecast

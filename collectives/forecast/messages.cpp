@@ -35,8 +35,8 @@ class MessageCall {
   const Prices& level(int a, int b) const { return site_.host_of[index(a)] == site_.host_of[index(b)] ? within_ : between_; }
   double bytes(std::int64_t elements) const { return static_cast<double>(elements) * element_; }
 
-  // A step is posted, its messages arrive, and then it sums or copies. The workspace that a message is received into stays
-  // in the receiver's caches.
+  // A step is posted, its messages arrive, and then the step sums or copies. The workspace that receives a message stays in
+  // the receiver's caches.
   void add(int r, int begin, const Step& step) {
     double posting = call_.step;
     for (const int peer : step.peers) {
@@ -60,8 +60,8 @@ class MessageCall {
     overs_[index(r)].push_back(over);
   }
 
-  // The receiver copies the data, and then the message is over. A long message begins to move when both ends are posted, and
-  // its send is over when the receiver has the data.
+  // A message is over when the receiver has copied the data. The transfer of a long message begins when both ends are
+  // posted, and its send is over when the receiver has the data.
   void add(const Message& message) {
     const Prices& p = level(message.from, message.to);
     const Step& sender = ranks_[index(message.from)].steps[index(message.send)];
@@ -100,7 +100,7 @@ class MessageCall {
   Site site_;
   const Prices &within_, &between_, &call_;
   CallGraph graph_;
-  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the work that posts it, and its last work
+  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the step's posting work, and its last work
   std::vector<int> ends_;
 };
 

@@ -1,40 +1,42 @@
-// A call as a graph of work, and the time that the graph takes. Work occupies a rank, and a core while it lasts. A transfer
-// occupies the links of two hosts. Both begin when all that they come after is over.
+// A call as a graph of work, and the time that the graph takes. Work occupies a rank and one core. A transfer occupies the
+// links of two hosts. Work and transfers begin when all their predecessors are over.
 //
 //   rank 0   ├ call ┼ send ┤                    ├ sum ┤
 //   link               ╰──▶├── transfer ──┤       ▲
 //   rank 1   ├ call ┼ receive posted ┤    ╰─latency┴─▶ …
 //
-// If ranks outnumber the cores of their machine, they take turns: a core that turns to another rank first spends
+// If ranks outnumber the cores of their machine, they take turns. A core that switches to a different rank first spends
 // `switch_seconds`. A rank does one thing at a time, in the order in which work was added. A link carries one transfer at a
-// time in each direction. While the receiver's link is busy, the sender's link goes on to its next transfer.
+// time in each direction. While the receiver's link is busy, the sender's link proceeds to its next transfer.
 #pragma once
 #include <vector>
 
 namespace chorale::forecast {
 
-// Where ranks run: hosts have links of their own, machines have cores of their own. Emulated hosts share a machine.
+// The places where ranks run. Each host has its own link, and each machine has its own cores. Emulated hosts share a
+// machine.
 struct Site {
   std::vector<int> host_of, machine_of;  // by rank
   int cores = 1;                         // of each machine
 
   static Site one_host(int ranks, int cores);
   bool crowded() const;  // more ranks than cores on some machine
-  // By rank: the number of its core, if the ranks of a machine are dealt to its cores in turn. Cores that have a rank are
-  // numbered over all machines.
+  // Returns the core of each rank, if the ranks of a machine are assigned to its cores in turn. The cores that have a rank
+  // are numbered consecutively over all machines.
   std::vector<int> core_of() const;
 };
 
 class WorkGraph {
  public:
-  // burst_seconds: transfers that take this long pass at once over a link that was idle; it catches up afterwards.
+  // burst_seconds: an idle link passes transfers of up to this total length at once, and is then busy until it has caught
+  // up.
   WorkGraph(Site site, double switch_seconds, double burst_seconds = 0)
       : site_(std::move(site)), switch_seconds_(switch_seconds), burst_seconds_(burst_seconds) {}
 
   int add(int rank, double seconds);                       // returns the number of the work
   int add_transfer(int from, int to, double seconds);      // between the hosts of these ranks
   void takes(int work, double seconds);                    // replaces the seconds of the work
-  std::vector<int> order() const;                          // a possible order of all work
+  std::vector<int> order() const;                          // one of the orders in which all work may run
   void after(int earlier, int later, double latency = 0);  // `later` begins when `earlier` is over, or `latency` later
   double seconds() const;                                  // until all work is over
 

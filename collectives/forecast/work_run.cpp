@@ -1,4 +1,4 @@
-// Runs a graph of work in virtual time. Events of equal time are handled in the order of their numbers.
+// Runs a graph of work in virtual time. Simultaneous events are handled in the order of their work numbers.
 #include <algorithm>
 #include <queue>
 #include <set>
@@ -59,7 +59,7 @@ class Run {
     bool operator<(const Event& other) const { return std::pair(time, work) > std::pair(other.time, other.work); }
   };
   struct Core {
-    int rank = -1;  // the last that it ran
+    int rank = -1;  // the rank that it ran last
     bool is_busy = false;
   };
 
@@ -119,7 +119,7 @@ class Run {
   std::vector<int> waiting_;          // ranks that have work but no core
   std::vector<Core*> core_of_;        // by work
   std::vector<std::vector<Core>> machines_;
-  std::vector<double> out_, in_;  // by host: when its link is free again; with a burst, earlier by the burst
+  std::vector<double> out_, in_;  // by host: when its link is free again, minus the burst
   std::priority_queue<Event> events_;
 };
 

@@ -1,5 +1,5 @@
 // Direct gather: all ranks send to the root, which receives in any order. On mapped memory each rank writes its own block
-// into the root's output. Takes one round; with p ranks, p−1 messages into one rank.
+// into the root's output. Takes one round; with p ranks, the root receives p−1 messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::gather {

@@ -1,6 +1,6 @@
-// Chain reduce: the chain broadcast in reverse. Beginning with the rank farthest from the root, each of the p ranks adds its
-// own vector of n elements and sends the sum to the rank before it. Takes p−1 rounds of n elements; cut into k chunks
-// (chunking.hpp), p−2+k rounds of n/k elements.
+// Chain reduce: the chain broadcast in reverse. The p ranks act in turn, beginning with the rank farthest from the root.
+// Each adds its own vector of n elements and sends the sum to the rank before it. Takes p−1 rounds of n elements. If the
+// vector is cut into k chunks (chunking.hpp), this takes p−2+k rounds of n/k elements.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,7 +1,7 @@
 // Hierarchical reduce, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
-// broadcast. The ranks of each host sum the vector together. The hosts other than the root's exchange their sums, and each
-// sends a different part of the total to the root's host. So the vector leaves each of these hosts once and enters the
-// root's host once, the least that any algorithm can send.
+// broadcast. The ranks of each host first sum their vectors. All hosts except the root's host exchange their sums, and each
+// of them sends a different part of the total to the root's host. So the vector leaves each of these hosts once and enters
+// the root's host once, and no algorithm can send less.
 #include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce {

@@ -1,7 +1,7 @@
-// Pairwise reduce-scatter: in round k, each of the p ranks sends the block of the rank k ahead directly to that rank, and
-// adds the contribution to its own block that the rank k behind sends. Takes p−1 rounds. A rank begins a round when its
-// previous one is over, so it never receives from two ranks at once. Each rank sends (p−1)/p of the vector. Partial sums
-// need no memory except the output. Good for large vectors.
+// Pairwise reduce-scatter: in round k, each of the p ranks sends the rank k ahead its contribution to that rank's block. The
+// rank k behind sends a contribution to this rank's own block, which this rank adds. Takes p−1 rounds. A rank begins a round
+// when its previous one is over, so it never receives from two ranks at once. Each rank sends (p−1)/p of the vector. Partial
+// sums need no memory except the output. Good for large vectors.
 //
 //   p = 3        rank 0 sends     rank 1 sends     rank 2 sends      the sums, where r0 is rank 0's contribution
 //   round 1      block 1 to 1     block 2 to 2     block 0 to 0      block 0 = (r0 + r2) + r1

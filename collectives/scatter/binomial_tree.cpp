@@ -1,5 +1,5 @@
 // Binomial scatter: the tree of the binomial gather in reverse. Each rank sends to its children, the most distant child
-// first. A message has all blocks of that child's subtree. Takes ⌈log₂ p⌉ rounds for p ranks.
+// first. Each message has all blocks of the child's subtree. Takes ⌈log₂ p⌉ rounds for p ranks.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

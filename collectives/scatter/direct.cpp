@@ -1,4 +1,4 @@
-// Direct scatter: the root sends each rank its block. Takes one round; with p ranks, p−1 messages out of one rank.
+// Direct scatter: the root sends each rank its block. Takes one round; with p ranks, the root sends p−1 messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::scatter {

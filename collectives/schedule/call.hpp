@@ -1,4 +1,4 @@
-// What a caller asks of a collective, a Call, is public: include/chorale/communicator.hpp. A Problem (chorale/problem.hpp)
-// is what remains of it for an algorithm: numbers of elements, without buffers.
+// A Call, the arguments of one collective, is public: include/chorale/communicator.hpp. An algorithm sees only a Problem
+// (chorale/problem.hpp), which has the call's numbers of elements but no buffers.
 #pragma once
 #include <chorale/communicator.hpp>

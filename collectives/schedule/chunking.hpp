@@ -1,5 +1,6 @@
-// Cuts the messages of a schedule into chunks, so that a rank forwards the first chunk while the second arrives. A chain of
-// p ranks passes on n elements in p − 1 rounds of n elements. In k chunks, it takes p − 2 + k rounds of n/k elements.
+// Cuts the messages of a schedule into chunks, so that a rank forwards the first chunk while the second arrives. Without
+// chunks, a chain of p ranks passes on n elements in p − 1 rounds of n elements. With k chunks, it takes p − 2 + k rounds of
+// n/k elements.
 //
 //   chain, p = 3, k = 2      rank 0        rank 1                    rank 2
 //                            send  a ────▶ recv a

@@ -52,7 +52,7 @@ std::vector<int> Hierarchy::neighbors() const {
   return others;
 }
 
-// Adjoining pieces are one range, so they travel in one message.
+// Adjacent pieces are merged into one range, so they are sent in one message.
 std::vector<Range> Hierarchy::owned_by(int local) const {
   std::vector<Range> pieces, parts;
   for (const std::vector<Range>& of_host : pieces_.of)
@@ -67,7 +67,7 @@ std::vector<Range> Hierarchy::owned_by(int local) const {
   return parts;
 }
 
-// The only rank of a host has its sums already: they are its addends.
+// If a host has only one rank, its addends already are the sums.
 void Hierarchy::sum_within(Range from) {
   std::vector<int> others;
   s_.round();

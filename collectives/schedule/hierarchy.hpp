@@ -6,9 +6,9 @@
 //                    gather_between   the reverse: ranks 0 and 2 have lane 0, ranks 1 and 3 lane 1   circulant
 //                    gather_within    every rank has both lanes                                      direct all-gather
 //
-// In sum_between a host sends each piece of the other hosts once. In gather_between it receives each of these pieces once.
-// No algorithm can do with less: a host must send its sum of every piece that another host owns, and must receive every
-// piece that it does not have.
+// In sum_between, a host sends every piece that other hosts own exactly once. In gather_between, it receives every such
+// piece exactly once. No algorithm can send less. A host must send its sum of every piece that another host owns, and must
+// receive every piece that it does not have.
 #pragma once
 #include <vector>
 
@@ -19,11 +19,11 @@ namespace chorale {
 
 struct LanePieces {
   std::vector<int> hosts;              // the hosts that own pieces
-  std::vector<std::vector<Range>> of;  // by index in `hosts` and by lane: elements of the vector
+  std::vector<std::vector<Range>> of;  // of[i][lane]: the elements that hosts[i] owns of this lane
 };
 // Cuts the vector evenly into lanes, and each lane evenly into a piece for each of these hosts.
 LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
-// The pieces of a rank are its block, cut evenly among the lanes that the rank owns.
+// Cuts each rank's block evenly into a piece for each lane that the rank owns.
 LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
 
 class Hierarchy {
@@ -36,17 +36,18 @@ class Hierarchy {
   void gather_between();                // among the hosts that own pieces
   void gather_within(int except = -1);  // the rank `except` has the whole vector already and receives nothing
 
-  // If there is a root, the other hosts own the pieces. The owners of lanes on the root's host stand between them and it.
-  void scatter_within(int root);  // the root gives the owners on its host their lanes
-  void send_pieces(int root);     // the owners on the root's host send each piece to its owner
+  // In a collective with a root, the other hosts own the pieces. The lane owners on the root's host relay data between the
+  // root and those hosts.
+  void scatter_within(int root);  // the root sends the owners on its host their lanes
+  void send_pieces(int root);     // the owners on the root's host send each piece to the piece's owner
   void collect_pieces(int root);  // the reverse; they add each piece to the sum of their host
-  void gather_at(int root);       // the owners on the root's host give the root their lanes
+  void gather_at(int root);       // the owners on the root's host send the root their lanes
 
  private:
   int rank() const { return s_.problem().rank; }
   int rank_of(int local) const { return lanes_.ranks(lanes_.host())[static_cast<std::size_t>(local)]; }
   std::vector<int> neighbors() const;            // the other ranks of this host, as indices among its ranks
-  std::vector<Range> owned_by(int local) const;  // what a rank of this host owns: its lanes, of all hosts' pieces
+  std::vector<Range> owned_by(int local) const;  // the elements of that rank's lanes in the pieces of all hosts
   template <class Phase>
   void between(Range from, const Phase& phase);  // runs `phase` for each lane of this rank
   void move_lanes(int root, bool root_sends);
@@ -56,7 +57,7 @@ class Hierarchy {
   Schedule& s_;
   const Lanes& lanes_;
   LanePieces pieces_;
-  Range whole_, summed_;  // summed_: where the sums over this host's ranks are
+  Range whole_, summed_;  // summed_: the location of the sums over this host's ranks
 };
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 // Records which steps of a schedule last accessed each element of a buffer. With this record, a schedule finds the steps
-// that a new step must wait for. It need not compare the new step with all earlier ones, so the cost of planning stays
+// that a new step must wait for. It does not compare the new step with all earlier steps, so the cost of planning stays
 // nearly linear in the number of steps.
 //
 //   elements          0 ───── 4 ───── 8 ─── …       Then step 7 reads 2..6. It waits for steps 3 and 5. The pieces become

@@ -39,33 +39,34 @@ void ring_all_gather(Schedule& s, Range own, const Home& home);
 void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
-// These two take ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead.
-// The all-gather reverses it: it sends …, p/4, p/2 ranks back. `own` says where this rank's addends are.
-// Blocks whose homes adjoin in memory travel in one message, so homes must adjoin on all ranks alike.
+// These two take ⌈log₂ p⌉ rounds for any number of ranks p. In the reduce-scatter, a rank sends p/2, p/4, … (rounded up)
+// ranks ahead. The all-gather is the reverse: a rank sends …, p/4, p/2 ranks back. `own` says where this rank's addends are.
+// Blocks whose homes are adjacent in memory are sent in one message. So if two homes are adjacent on one rank, they must be
+// adjacent on all ranks.
 void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
-// The next two move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors,
-// sum() returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's `whole` to
-// `whole` on all other ranks.
+// The next two functions send whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives
+// vectors, sum() returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's
+// `whole` to `whole` on all other ranks.
 void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
 void binomial_broadcast(Schedule& s, int root, Range whole);
 
-// The next two move blocks to or from the root. Each rank that block b passes through keeps it in home(b). Before a gather,
-// every rank's own block must be in home(rank). After a scatter, it is there.
+// The next two functions send blocks to or from the root. Each rank that forwards block b keeps it in home(b). Before a
+// gather, every rank's own block must be in home(rank). A scatter leaves it there.
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
 
-// all_to_all: where the block for each rank is sent from. In place, outgoing blocks are first copied to scratch, because
-// arriving blocks overwrite them.
+// all_to_all: the range from which the block for each rank is sent. In an in-place call, outgoing blocks are first copied to
+// scratch, because arriving blocks overwrite them.
 Home outgoing(Schedule& s);
-void keep_own_block(Schedule& s, const Home& given);  // copies the block from this rank to itself into its output
+void keep_own_block(Schedule& s, const Home& given);  // copies this rank's block for itself to the output
 
 // Complete all-reduces. Barriers use them too: a barrier is an all-reduce of one element.
 void binomial_all_reduce(Schedule& s);
 void one_shot_all_reduce(Schedule& s);
 
-// The ranges of blocks first … first + count − 1, modulo size. Blocks that adjoin in memory are one range.
+// The ranges of blocks first … first + count − 1, modulo size. Blocks that are adjacent in memory are merged into one range.
 std::vector<Range> around(const Home& home, int size, int first, int count);
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
-// Recursive halving and doubling for p ranks. They need a power of two. So some ranks at the start form pairs, and only the
-// odd rank of a pair takes part (the even rank is folded away). A place is such a pair or a single rank; the number of
-// places is a power of two.
+// Recursive halving and doubling for any number of ranks p. The algorithms need a power of two. So some of the lowest ranks
+// form pairs, and only the odd rank of a pair takes part; the even rank is folded away. A place is a pair or a single rank,
+// and the number of places is a power of two.
 //
 //   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
 //            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent

@@ -26,8 +26,8 @@ struct Plan {
   Problem problem;
   std::vector<Problem> problems = {};  // of all ranks, if rank r's is not problem.at(r), as in an uneven all_to_all
   DType dtype = DType::f32;
-  Redop op = Redop::sum;   // sum for an average too, …
-  bool divide = false;     // … which is divided at the end: on a device by the operation, on the host by the communicator
+  Redop op = Redop::sum;   // for an average, this is sum
+  bool divide = false;     // the sum is divided at the end: on a device by the operation, on the host by the communicator
   bool on_device = false;  // whether the buffers are on a device
   int chunks = 1;          // the schedule is cut into this many chunks, which overlap
   std::uint64_t signature = 0;  // hash of what must be equal on all ranks; 0: calls are not compared
@@ -53,11 +53,13 @@ class Operation {
   virtual void await_input(const void* /*input*/) {}
   virtual bool input_is_there() { return true; }  // whether that work is done
   virtual void start(const Run& run) = 0;         // the previous run must be over
-  // Proceeds as far as possible without waiting; true when the run is over. Throws if it failed.
+  // Makes as much progress as possible without waiting. Returns true when the run is over. Throws if the run failed.
   virtual bool progress() = 0;
-  virtual std::uint64_t moved() const { return 0; }  // steps done so far: shows a waiting rank that the run proceeds
-  // The two that follow are called when nothing has moved for a while. The first throws if a peer made another call or gave
-  // up. The second returns the member that must act next; −1: unknown.
+  virtual std::uint64_t moved() const {
+    return 0;
+  }  // number of completed steps; shows a waiting rank that there is progress
+  // The next two functions are called when there has been no progress for a while. The first throws if a peer made a
+  // different call or gave up. The second returns the member that must act next; −1: unknown.
   virtual void examine() {}
   virtual int awaits() { return -1; }
 
@@ -65,7 +67,7 @@ class Operation {
   // canceled. The two functions after it also make progress without waiting.
   virtual void abandon() noexcept {}
   virtual bool may_be_written() noexcept { return false; }  // whether a message or a peer may still write to the buffers
-  virtual bool may_be_read() noexcept { return false; }     // whether a message or a peer may still read them
+  virtual bool may_be_read() noexcept { return false; }     // whether a message or a peer may still read the buffers
 };
 
 class Group {
@@ -81,13 +83,13 @@ class Group {
   // Called after poison(). Tells peers that no message will be written to this rank's buffers any more.
   virtual void close() noexcept {}
   // Tells peers that all calls of this rank are over and that it makes no more calls. A peer that waits in a later call
-  // learns this in examine(). Throws if this rank sees that a member made other calls. Not called after poison().
+  // learns this in examine(). Throws if this rank detects that a member made different calls. Not called after poison().
   virtual void leave() {}
 };
 
 struct Membership {
   std::vector<int> members;          // ranks of the world, in the group's order
-  int rank = 0;                      // this rank's index among them
+  int rank = 0;                      // this rank's index in `members`
   std::uint32_t id = 0;              // unique among the groups that a rank is in; reused once the group is gone
   std::vector<std::int64_t> offers;  // each member's offer()
 };
@@ -99,14 +101,15 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
-  // Whether schedules can work directly on host buffers. `on_device` asks about device buffers, `native` about the library's
-  // own collectives. Buffers out of reach are copied to bounce buffers (staged_operation.hpp).
+  // Whether schedules can work directly on host buffers. `on_device` asks about device buffers instead, and `native` about
+  // the library's own collectives instead of schedules. Buffers that are not reached are copied to bounce buffers
+  // (staged_operation.hpp).
   virtual bool reaches(bool on_device, bool /*native*/) const { return !on_device; }
   virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // sets the device where callers' buffers may lie
-  virtual Memory& memory() = 0;  // the memory that peers reach fastest: mapped by all of them, if there is any
+  virtual Memory& memory() = 0;  // the memory that peers access fastest: memory that all of them map, if there is any
   virtual std::string about_memory() const { return ""; }  // for records, e.g. "registered with NCCL"
 
-  // For set-up; collective over the world. Gathers one number from each rank, in rank order.
+  // Gathers one number from each rank, in rank order. Collective over the world; used only for set-up.
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
   // Called while a group of `members` ranks is created. All members receive the result: on mapped memory the location of
   // this rank's flag page (mapped/flag_page.hpp), otherwise this rank's number for the group (message/control.hpp).
@@ -114,8 +117,8 @@ class Transport {
   // Whether preparing an operation needs the plans of all ranks, not only this rank's.
   virtual bool plans_for_all() const { return false; }
   virtual std::unique_ptr<Group> join(const Membership& membership) = 0;
-  // Whether this rank knows that all members of the groups that it left have left too. Throws if a member's calls differed
-  // from this rank's.
+  // For the groups that this rank has left: whether it knows that all other members have left too. Throws if a member's
+  // calls differed from this rank's calls.
   virtual bool all_left() { return true; }
 };
 

@@ -6,9 +6,9 @@ most one time in twenty.
 
 Each comparison benchmarks several cases of a program against the same program (`bench --against`). This gives two records
 whose launches alternate, and the script checks one record against the other. It also checks each record against the record
-of the previous comparison. This shows the effect of changes in the machine. A comparison counts once, even if several of its
-cases are called slower. Records stay in the folder: after an interruption, the script continues from them. A comparison
-takes 12 launches, 10 s on a quiet machine.
+of the previous comparison, which shows the effect of changes in the machine. A comparison counts once, even if several of
+its cases are called slower. Records stay in the folder, so after an interruption the script continues from them. A
+comparison takes 12 launches, which is 10 s on a quiet machine.
 """
 import argparse
 import collections

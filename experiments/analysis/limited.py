@@ -7,8 +7,9 @@
               mpirun ── limited.py --rank FOLDER 0= 1=…            joins the rank's group, and starts the program
                            └── build/chorale train …              ends, and stays a zombie until its counters are read
 
-A rank is the child of a process of ours, because the kernel's counters of a process can be read last when it has ended and
-nobody has collected it yet. /proc/PID/io counts what reached the disk, for all threads, io_uring's included.
+Each rank is the child of a process of this script. The kernel's counters of a process can still be read after the process
+has ended, but only until its parent collects it. /proc/PID/io counts the bytes that reached the disk, for all threads,
+including those of io_uring.
 """
 import collections
 import json
@@ -20,8 +21,8 @@ import sys
 import tempfile
 import time
 
-# peak_rss counts shared pages that belong to other ranks. In peak_share each of n processes counts an n-th of a page of
-# shared memory; it is sampled ten times a second.
+# peak_rss counts a page of shared memory in full on every rank that uses it. In peak_share, each of the n processes that use
+# the page counts an n-th of it; peak_share is sampled ten times a second.
 Counts = collections.namedtuple("Counts", "status read_bytes write_bytes peak_rss peak_share")
 Seen = collections.namedtuple("Seen", "returncode stderr counts group_peaks")  # by rank
 launch = shlex.split(os.environ.get("MPIRUN", "mpirun --oversubscribe"))
@@ -29,11 +30,11 @@ as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class NoGroups(Exception):
-    """Why memory control groups cannot be made here."""
+    """Memory control groups cannot be made here; the message says why."""
 
 
 def hierarchy():
-    """The folder below which this process may make groups, and the names of the limit, the peak and the limit of swap."""
+    """The folder below which this process may make groups, and the file names of the limit, the peak and the swap limit."""
     if os.geteuid() != 0:
         raise NoGroups("it needs root")
     for line in read("/proc/self/mountinfo").splitlines():
@@ -53,7 +54,7 @@ def hierarchy():
 
 
 class Groups:
-    """A group per rank with its limit in bytes. Raises NoGroups, with the reason, if a limit cannot be set."""
+    """One group per rank, each with a limit in bytes. Raises NoGroups, with the reason, if a limit cannot be set."""
 
     def __init__(self, limits):
         self.limits, self.paths = limits, [None] * len(limits)
@@ -99,7 +100,7 @@ def write(path, value):
 
 
 def ranks(command, groups, folder=None, **environment):
-    """Runs the command on as many ranks as there are groups, to its end."""
+    """Runs the command on as many ranks as there are groups, and waits until it ends."""
     count = len(groups.paths)
     with tempfile.TemporaryDirectory() as reports:
         names = [f"{rank}={path or ''}" for rank, path in enumerate(groups.paths)]

@@ -23,9 +23,9 @@ near = 0.15
 
 
 def interval(values):
-    """The 95 % interval of the median, between two order statistics. With fewer than six values, the extremes."""
+    """Returns the 95 % interval of the median, between two order statistics; with fewer than six values, the extremes."""
     values = sorted(values)
-    below, left_out = 0, 0  # left_out: values below the interval, and as many above it
+    below, left_out = 0, 0  # left_out: number of values below the interval, and also above it
     for heads in range(len(values)):
         below += math.comb(len(values), heads) / 2 ** len(values)
         if below > 0.025:
@@ -35,7 +35,7 @@ def interval(values):
 
 
 class Row:
-    """All repetitions of one run: the median times of their steps, their predictions, and the steps of the last one."""
+    """The repetitions of one run: their median step times, their predictions, and the steps of the last repetition."""
 
     def __init__(self, name):
         self.name, self.times, self.predictions, self.steps = name, [], [], []
@@ -84,7 +84,7 @@ def sign(number):
 
 
 def kendall(rows):
-    """Returns tau over the pairs whose intervals do not overlap (NaN if there are none), their number, and that of all."""
+    """Returns tau over the pairs whose intervals do not overlap (NaN if none), the number of these pairs, and of all."""
     pairs = list(itertools.combinations(rows, 2))
     apart = [(a, b) for a, b in pairs if a.interval[1] < b.interval[0] or b.interval[1] < a.interval[0]]
     agreed = sum(sign(b.measured - a.measured) * sign(b.predicted - a.predicted) for a, b in apart)

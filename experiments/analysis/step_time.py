@@ -4,7 +4,7 @@
    experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
    experiments/analysis/step_time.py suite.h5 --group /runs/dp4-r1 --skip 5
 
-The first steps are left out, because they warm up caches. The time of communication that overlaps computation is printed,
+The first steps are left out, because caches are still cold. The time of communication that overlaps computation is printed,
 but not drawn, because it does not lengthen the step.
 """
 import argparse

@@ -1,7 +1,6 @@
 // The barrier time of a series of calls is the time of a barrier just before it. It shows how far apart the ranks' cores
-// are. A hypervisor may move a virtual machine's cores: for some seconds they are nearer to each other, perhaps as two
-// threads of one core, and data move between them up to three times as fast. Then prices that were measured before do not
-// hold.
+// are. A hypervisor may move a virtual machine's cores closer together for some seconds, perhaps onto two threads of one
+// core. Data are then exchanged up to three times as fast, and prices that were measured before do not hold.
 //
 //   barriers, µs    0.68 0.71 0.42 0.43 0.66 0.68 …    usual: 0.68, and 4 of 6 are usual
 //

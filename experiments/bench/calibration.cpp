@@ -27,10 +27,10 @@ namespace chorale::bench {
 namespace {
 
 constexpr double most_stalled = 4;
-constexpr std::size_t fewest_barriers = 10;  // with fewer, none can be called usual
+constexpr std::size_t fewest_barriers = 10;  // with fewer barriers, there is no usual time
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
-// The ranks' hosts and machines. Emulated hosts run on one kernel, and share its cores.
+// The ranks' hosts and machines. Emulated hosts run on one kernel and share its cores.
 forecast::Site site_of(const mpi::Runtime& runtime) {
   const std::int64_t kernel = static_cast<std::int64_t>(std::hash<std::string>{}(kernel_id()));
   forecast::Site site{topology_of(runtime).host_of, {}, online_cores()};
@@ -52,7 +52,7 @@ void refuse_too_many_ranks(const Sweep& sweep, int processes) {
                   "start fewer ranks: auto uses their prices for larger groups too");
 }
 
-// Rank 0 measures what needs no other rank.
+// Makes the measurements that rank 0 can do alone.
 void measure_alone(Machine& machine, const Session& session) {
   const std::string now = iso_time(session.clock.wall_seconds());
   const int cores = online_cores();
@@ -74,7 +74,7 @@ void measure_alone(Machine& machine, const Session& session) {
   fmt::print("{:<10}{:.1f} GB/s of f32 by one core\n", "sums", machine.sums.front().rate / 1e9);
 }
 
-// Rows that show which messages wait for their receivers: rings whose messages have the lengths that programs use.
+// Rows that show which messages wait for their receivers: rings with the message lengths that programs use.
 Sweep of_message_lengths(const Sweep& sweep, int ranks) {
   Sweep lengths = sweep;
   lengths.wanted.ops = {"all_gather"}, lengths.wanted.algorithms = {"ring"}, lengths.wanted.in_place = "no";
@@ -94,8 +94,8 @@ void print(const Level& level) {
 }
 
 // The prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on one host.
-// Backend shm+ucx carries messages up to a fixed length in their notices. If it was not measured on one host, the prices of
-// shm stand in: a message is then a step, and its receiver copies it once.
+// Backend shm+ucx carries messages up to a fixed length inside their notices. If it was not measured on one host, the prices
+// of shm replace its own: a message is then a step, and its receiver copies it once.
 forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
   forecast::Known known;
   const bool is_near = backend == "shm+ucx";
@@ -247,7 +247,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     std::fflush(stdout);
   }
   mpi::sleep_until_all(runtime.world(), session.clock);
-  // Rank 0 alone fits, so only it knows whether the fit was stopped.
+  // Only rank 0 fits the prices, so only it knows whether the fit was stopped.
   return mpi::ranks_where(runtime.world(), !complete).empty();
 }
 

@@ -43,7 +43,7 @@ std::vector<Enum> values(const Words& wanted, const Words& names) {
   return found;
 }
 
-// Errors suggest the words of `offered`, which are some of `known`.
+// Error messages suggest the words of `offered`, a subset of `known`.
 void require_known(const char* kind, const Words& wanted, const Words& known, Words offered) {
   offered.emplace_back("all");
   for (const std::string& word : wanted) {
@@ -60,7 +60,7 @@ void require_known(const char* kind, const Words& wanted, const Words& known, Wo
 
 void require_known(const char* kind, const Words& wanted, const Words& known) { require_known(kind, wanted, known, known); }
 
-// "auto", "native" and the algorithms of these collectives, each once.
+// "auto", "native" and the algorithms of these collectives, without duplicates.
 Words algorithms_of_any(const std::vector<Collective>& collectives) {
   Words names{"auto", "native"};
   for (const Collective what : collectives)
@@ -92,7 +92,8 @@ bool exists(Collective what, bool in_place) {
   return !in_place || !(only_root_has_both || what == Collective::barrier);
 }
 
-// Returns "" if the row can run, else why not. Judges with one element per rank, because sizes are chosen later.
+// Returns "" if the row can run, else the reason. It checks the row with one element per rank, because sizes are chosen
+// later.
 std::string why_not(const Case& row, const Stage& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} is not one of {} ranks", row.root, row.ranks);
   if (stage.sums && reduces(row.what) && row.ranks > most_ranks_summed)

@@ -39,13 +39,13 @@ struct Case {
 // The options as the user wrote them. In a list, "all" stands for every value.
 struct Wanted {
   std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
-  std::string in_place = "both";                                    // or yes, or no
+  std::string in_place = "both";                                    // "both", "yes" or "no"
   std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; factor 1: only `begin`
   std::vector<int> hosts = {};                                      // pretended; empty: the hosts where the ranks are
 };
 
 std::vector<std::string> dtype_names();
-std::vector<std::string> algorithm_names();  // auto, native, and those of all collectives, each once
+std::vector<std::string> algorithm_names();  // auto, native, and those of all collectives, without duplicates
 
 void refuse_unknown(const Wanted& wanted);  // a usage error that names the unknown value
 
@@ -66,8 +66,8 @@ Grid make_grid(const Wanted& wanted, const Stage& stage);
 
 // The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
 // So the cases measured so far are always a fair sample. They predict the remaining time well, and a busy minute favors no
-// size or algorithm. `together`: cases with the same question() are measured one after the other. Seed 0: in the order of
-// `cases`.
+// size or algorithm. With `together`, cases with the same question() are measured one after the other. Seed 0 keeps the
+// order of `cases`.
 std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);

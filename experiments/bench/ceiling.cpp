@@ -26,7 +26,7 @@ bool Ceiling::exists(const Case& row) const {
   return row.ranks > 1 && !inputs_.empty() && row.count > 0 && row.what != Collective::barrier && !swaps;
 }
 
-// On every rank, the i-th input lies at the same offset from the first input.
+// On every rank, the i-th input has the same offset from the first input.
 std::byte* Ceiling::input(int rank, std::int64_t call) const {
   const auto from_first = static_cast<std::byte*>(buffers_.input(call)) - static_cast<std::byte*>(buffers_.input(0));
   return inputs_[static_cast<std::size_t>(rank)] + from_first;

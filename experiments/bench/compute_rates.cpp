@@ -13,9 +13,9 @@
 namespace chorale::bench {
 namespace {
 
-constexpr int steps = 3;  // timed; one more comes first, in which products are prepared
+constexpr int steps = 3;  // timed steps; an untimed one, which prepares the products, comes first
 
-// The time that this process has spent on a core. So a step takes as long whether or not other ranks share the core.
+// The time that this process has spent on a core. Other ranks on the same core therefore do not lengthen a step.
 class CoreClock final : public Clock {
  public:
   double seconds() const override {
@@ -27,7 +27,8 @@ class CoreClock final : public Clock {
   void sleep(double) override {}
 };
 
-// Steps with much of each kind of work: wide layers for products, a long sequence for attention, narrow layers for elements.
+// Models whose steps spend much time on one kind of work: wide layers for products, a long sequence for attention, narrow
+// layers for elements.
 std::vector<TrainingOptions> models(DType dtype) {
   struct Size {
     std::int64_t layers, width, heads, sequence, batch;
@@ -52,7 +53,7 @@ struct Phases {
 Phases measure(const TrainingOptions& options) {
   CoreClock clock;
   HostMemory host;
-  Pool memory(host);  // as in a run: tensors use the same pages again
+  Pool memory(host);  // as in a run, tensors reuse the same pages
   Training training(options, memory, clock);
   const ReadSamples read = made_up_tokens(options.shape.vocabulary);
   training.step(read);

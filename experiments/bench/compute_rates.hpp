@@ -19,7 +19,8 @@ struct TimedWork {
   Amounts work{};
   double seconds = 0;
 };
-// The seconds per unit of each kind of work that explain these times best, none negative: least squares of relative errors.
+// The seconds per unit of each kind of work that explain these times best. None is negative; the fit minimizes the squares
+// of the relative errors.
 Amounts fit_work(const std::vector<TimedWork>& rows);
 
 }  // namespace chorale::bench

@@ -4,8 +4,8 @@
 
 namespace chorale::bench {
 
-// The fastest of some copies by `threads` threads, with memcpy or past the caches (copy.hpp). A copy touches so many
-// bytes, at most 256 MiB, and reads half of them. Takes some milliseconds.
+// The fastest of several copies by `threads` threads, with memcpy or past the caches (copy.hpp). A copy touches `bytes`
+// bytes, at most 256 MiB, and half of them are reads. Takes some milliseconds.
 double copy_rate(double bytes, int threads, const Clock& clock);
 
 }  // namespace chorale::bench

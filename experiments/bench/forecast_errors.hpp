@@ -1,4 +1,4 @@
-// How good the predictions of a benchmark were: one paragraph per backend and number of ranks, of its calibrated rows.
+// How good the predictions of a benchmark were: one paragraph per backend and number of ranks, about the calibrated rows.
 //
 //   # predicted / measured, shm on 2 ranks: half of 504 rows within 13 % (|ln| 0.12), 95 of 100 within 54 % (0.43)
 //   # the algorithm that was predicted fastest is within 10 % of the fastest at 57 of the 60 sizes that one clearly wins
@@ -11,7 +11,7 @@
 
 namespace chorale::bench {
 
-std::string within(double error);  // of |ln(predicted/measured)|: "within 13 %", "within a factor of 3.1"
+std::string within(double error);  // describes |ln(predicted/measured)|: "within 13 %", "within a factor of 3.1"
 
 std::string forecast_errors(const Rows& rows);  // empty if no row was calibrated
 

@@ -38,7 +38,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// Why a launch failed: its error message, or else the first line that has words and is no warning.
+// Why a launch failed: its error message, or otherwise the first line that has words and is not a warning.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
@@ -60,7 +60,7 @@ Rows rows_in(const std::string& output, const std::string& command) {
   return rows;
 }
 
-// Merges the rows that the launches have for one case.
+// Merges the rows that the launches recorded for one case.
 SeriesRow merged_row(const Rows& rows) {
   SeriesRow row = rows[0];
   const auto known = [&](double SeriesRow::*member) {
@@ -133,7 +133,7 @@ struct Launches::Contestant {
   void keep(const Session& session, const std::string& session_id, std::int64_t all, const fs::path& out) const;
 };
 
-// The root attributes about program and machine are those of the first launch.
+// The record's root attributes about program and machine are copied from the first launch.
 void Launches::Contestant::keep(const Session& session, const std::string& session_id, std::int64_t all,
                                 const fs::path& out) const {
   static const char* const kept[] = {"user",      "launchdate", "hostname", "hostlist",     "chorale_version", "git_commit",
@@ -216,7 +216,7 @@ Launches::Results Launches::run(Session& session, const std::string& out) {
   return results;
 }
 
-// Ends when all launches are done, or after a signal. Then every contestant has as many launches.
+// Ends when all launches are done, or after a signal. In both cases, every contestant then has the same number of launches.
 void Launches::take_turns(Session& session, std::vector<Contestant>& contestants) {
   std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
   const std::int64_t all = launches_ * std::ssize(contestants);
@@ -262,7 +262,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
         if (const auto signal = signals_->pending()) told_to_stop = true, kill(process, *signal);
         meanwhile();
       });
-  told_to_stop = told_to_stop || signals_->pending();  // one may have come after the last look
+  told_to_stop = told_to_stop || signals_->pending();  // a signal may have come after the last check
   if (told_to_stop) return false;
   const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))

@@ -10,10 +10,10 @@
 //
 // After a signal, the launches that are complete are kept.
 //
-// The machine's other work changes over minutes, and adds to the difference between two launches. So `--against OTHER`
-// alternates with another program: each launch has a twin, a launch of OTHER directly before or after it, at random. The
-// twins go into a second record (new.against.h5). Both records have the same `session`, so reports pair launches of the
-// same name.
+// The machine's other load changes over minutes, and adds to the difference between two launches. So `--against OTHER`
+// alternates with another program: each launch has a twin, a launch of OTHER directly before or after it, in random order.
+// The twins are recorded in a second record (new.against.h5). Both records have the same `session`, so reports pair launches
+// of the same name.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -37,7 +37,7 @@ class Launches {
     Rows rows;            // medians over the launches
     std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
     std::string disturbance = {};         // what other programs did meanwhile: report/disturbed.hpp
-    std::int64_t done = 0, all = 0;       // launches; a signal ended them if fewer than all are done
+    std::int64_t done = 0, all = 0;       // number of launches; if done < all, a signal ended them
     std::vector<std::string> files = {};  // the records
   };
   // Runs all launches, or as many as there is time for before a signal. Merges their records into one record at `out`,

@@ -12,7 +12,7 @@
 namespace chorale::bench {
 namespace {
 
-// How often ranks look for a signal. A launcher kills its ranks about one second after it has asked them to end.
+// How often ranks check for a signal. A launcher kills its ranks about one second after it has asked them to end.
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
 constexpr int barriers_timed = 10;

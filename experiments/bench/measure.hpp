@@ -8,8 +8,8 @@
 // reading.
 //
 // About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If the machine becomes busy
-// (calls are slower than the last call of the warm-up), the series ends after fewer repetitions. A number of repetitions
-// that the user gave is kept.
+// (calls are slower than the last call of the warm-up), the series ends after fewer repetitions. If the user gave the number
+// of repetitions, it is kept.
 //
 // Before each series, a few barriers are timed. The fastest shows how far apart the cores are at that moment
 // (barrier_time.hpp).
@@ -77,7 +77,7 @@ class Bench {
 
   Team& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // makes the native calls, because a communicator that made one cannot count bytes
+  Communicator apart_{nullptr};  // makes the native calls, because after them a communicator cannot count bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

@@ -1,4 +1,4 @@
-// The notes above the tables of `bench`: lines that begin with "# ". They say how numbers are meant, and how far they go.
+// The notes above the tables of `bench`: lines that begin with "# ". They explain the numbers and their limits.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace chorale::bench {
 
-// How two columns are meant: ± beyond 100 %, and the ceiling. "" if the tables have neither.
+// Explains two columns: ± beyond 100 %, and the ceiling. "" if the tables have neither.
 std::string how_to_read(const Rows& rows);
 
-// Prices were not measured here, how good predictions were, or one rank has no bandwidth. `processes`: for the commands.
+// Says that prices were not measured here, how good predictions were, or that one rank has no bandwidth. `processes` is for
+// the commands that it recommends.
 std::string limits(const Rows& rows, std::int64_t processes);
 
-// "# vm was busy: …", from the warning of a disturbed measurement; "" without one.
+// "# vm was busy: …", from the warning of a disturbed measurement; "" if there was no warning.
 std::string disturbed(const std::string& warning);
 
 }  // namespace chorale::bench

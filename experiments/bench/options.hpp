@@ -14,7 +14,7 @@ class Asked {
  public:
   void take_simulated() { takes_simulated_ = true; }  // lets --backend name "simulated:NAME"; call it before declare
   void declare(Options& options);
-  // Before MPI starts. A file that the user named must exist, unless the command is about to write it.
+  // Called before MPI starts. A file that the user named must exist, unless the command is about to write it.
   enum class Writes { nothing, tuning, machine };
   void check(Writes writes = Writes::nothing);
   // Collective: "auto" becomes the preferred backend that works on these ranks and connects their hosts.
@@ -23,9 +23,9 @@ class Asked {
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
   std::string tuning_file() const;  // "" if there is no folder for it
-  TuningTable tuning() const;       // from that file, if it exists
+  TuningTable tuning() const;       // read from tuning_file(), if it exists
   std::string machine_file() const;
-  Machine machine() const;  // a file that the user named counts as this machine's
+  Machine machine() const;  // a file that the user named counts as this machine's file
 
   Wanted wanted;
   std::vector<std::string> backends{"auto"};

@@ -1,5 +1,5 @@
-// The results of a benchmark: from a measured series to its row (series_row.hpp), and the record with every sample of every
-// rank.
+// The results of a benchmark. Converts a measured series to its row (series_row.hpp), and writes the record with every
+// sample of every rank.
 //
 //   /series   row*      what was measured, and its summary
 //   /samples  sample*   series, repetition, rank, time
@@ -17,7 +17,7 @@ struct Conditions {  // the same for a whole run
   bool crowded = false;  // more processes than cores on some host
 };
 
-// The row of a series. `selector` predicts.
+// The row of a series. `selector` makes the predictions.
 SeriesRow row_of(const Series& series, const Conditions& conditions, const Selector& selector);
 
 void write(Recorder& recorder, const Rows& rows, const std::vector<Series>& series);  // a row for each series

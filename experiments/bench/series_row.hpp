@@ -1,11 +1,11 @@
-// One row of a benchmark: what was asked, how long it took, how fast that is. There is no other form of it: the record
+// One row of a benchmark: what was asked, how long it took, and the resulting speed. It exists only in this form: the record
 // (results.hpp), JSON and CSV have the columns that columns() lists, and text tables and notes read the members.
 //
 //   record       exact numbers; absent: NaN or −1
 //   all others   five digits (in_five_digits); absent: null in JSON, empty in CSV
 //
-// To add a column: a member, its line in columns(), and its value in row_of (results.cpp). If several launches have another
-// value than the first of them, also merged_row (launches.cpp).
+// To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If the value differs between
+// launches, also merge it in merged_row (launches.cpp).
 #pragma once
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
@@ -94,11 +94,11 @@ using Rows = std::vector<SeriesRow>;
 
 std::int64_t wrong_in(const Rows& rows);  // number of wrong elements
 
-SeriesRow in_five_digits(SeriesRow row);  // its times and bandwidths; a count of bytes stays exact
+SeriesRow in_five_digits(SeriesRow row);  // rounds times and bandwidths to five digits; a count of bytes stays exact
 
-// A JSON object with the printed columns. They begin in the order that programs know; newer ones follow.
+// A JSON object with the printed columns: first the established ones in their fixed order, then newer ones.
 nlohmann::ordered_json as_json(const SeriesRow& row);
-// The row that as_json() wrote, perhaps in an older version of this program: a column that is missing keeps its default.
+// The row that as_json() wrote, perhaps in an older version of this program. A missing column keeps its default.
 SeriesRow row_from(const nlohmann::ordered_json& object);
 
 }  // namespace chorale::bench

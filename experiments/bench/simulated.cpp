@@ -68,7 +68,8 @@ class Simulation {
     return *best;
   }
 
-  // Exact for rings without latency, or within a host. Across hosts it counts every message with the latency between hosts.
+  // Exact for rings without latency, and for rings within a host. Across hosts, it charges every message the latency between
+  // hosts.
   double closed_form_of(const Case& row, const Algorithm& ring) const {
     const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), row.dtype, 0);
     return time_of_call({.volume = volume}, *machine_.system, 1).total();
@@ -104,7 +105,7 @@ class Simulation {
 
   const Sweep& sweep_;
   Machine machine_;
-  std::string priced_;  // the backend whose prices count, without accelerators
+  std::string priced_;  // the backend whose prices apply on a machine without accelerators
   Stage stage_;
 };
 

@@ -2,7 +2,7 @@
 // result is checked, and every repetition would take the same time.
 //
 //   machine of accelerators     message by message, on shared links (parallel/planner/call_time.hpp), up to 256 ranks.
-//                               Beside a ring stands the closed form by which a plan times the calls of a step
+//                               For a ring, the row also has the closed form with which a plan times the calls of a step
 //   calibrated machine file     by its prices (collectives/forecast/forecast.hpp), up to 63 ranks
 //
 // `auto` is the algorithm that takes the least time.
@@ -11,7 +11,7 @@
 
 namespace chorale::bench {
 
-// A usage error if there are too many ranks, or no network between hosts.
+// Throws a usage error if there are too many ranks, or no network between hosts.
 Outcome simulate(const Sweep& sweep, const std::string& backend, const Session& session);
 
 }  // namespace chorale::bench

@@ -65,7 +65,7 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep, const S
   const bool speaks = team.rank() == 0;
   if (speaks)
     for (const std::string& line : grid.skipped) say_skipped(line);
-  const bool has_guard = speaks || world.backend() != "threads";  // threads share their process's
+  const bool has_guard = speaks || world.backend() != "threads";  // ranks that are threads share the guard of their process
   std::optional<Progress> progress;
   if (speaks)
     progress.emplace("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));
@@ -117,7 +117,8 @@ Outcome on_threads(const Sweep& sweep, const Session& session) {
   return outcome;
 }
 
-// Rank 0's table and machine file, because those of other hosts may differ, and all ranks must choose the same algorithm.
+// Uses rank 0's table and machine file, because those of other hosts may differ, and all ranks must choose the same
+// algorithm.
 Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
   const auto of_rank_0 = [&](const std::string& text) { return mpi::broadcast(runtime.world(), text); };
   const std::string tuned = of_rank_0(text_of(sweep.tuning));

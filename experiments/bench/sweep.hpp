@@ -1,6 +1,6 @@
-// Measures all requested rows on all requested backends, one backend after the other. Says once on stderr what cannot run,
-// unless no backend can; then the caller says so.
-// The series come back in the order of the rows, whatever the order of measurement was.
+// Measures all requested rows on all requested backends, one backend after the other. Reports once on stderr what cannot
+// run. If no backend can run, the caller reports it instead. The series are returned in the order of the rows, whatever the
+// order of measurement was.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ struct Sweep {
   std::vector<std::string> backends;
   Wanted wanted;
   How how;
-  TuningTable tuning = {};  // what auto chooses by
+  TuningTable tuning = {};  // the table by which auto chooses
   Machine machine = {};
   int threads = 2;         // ranks of the threads backend
   std::int64_t order = 1;  // seed of the order of measurement; 0: in the order of the rows
@@ -30,12 +30,12 @@ struct Outcome {
   bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
   std::vector<OtherWork> others = {};      // other programs' work, by rank; on rank 0, if a backend is not simulated
   std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
-  std::string busy = {};                   // the work of other programs, if it was enough for a warning; on rank 0
+  std::string busy = {};                   // on rank 0: the load of other programs, if it was large enough for a warning
   bool simulated() const;                  // whether all series are in virtual time
 };
 Outcome run(const Sweep& sweep, const Session& session);
 
-// The error to report if there were no rows to measure. `processes`: the number that was started.
+// The error to report if there were no rows to measure. `processes`: the number of processes that were started.
 Error nothing_measured(const Outcome& outcome, int processes);
 
 }  // namespace chorale::bench

@@ -31,7 +31,7 @@ std::string cell_of(const std::optional<T>& value) {
   return value ? cell_of(*value) : "-";
 }
 
-// Splits rows into groups in which `key` has one value, in the order in which the groups first appear.
+// Splits rows into groups with equal values of `key`, in the order in which the groups first appear.
 template <class Key>
 std::vector<Group> grouped(const Group& rows, Key key) {
   std::vector<Group> groups;
@@ -95,7 +95,7 @@ TextColumn algorithm_column(const Group& rows) {
           }};
 }
 
-// Half the interval of the median as a share of it; beyond 100 %, the interval itself.
+// Half the interval of the median, as a share of the median. Beyond 100 %, the interval itself.
 std::string percent_of_time(const SeriesRow& row) {
   const double time = row.median, half = (row.ci_high - row.ci_low) / 2;
   if (!(time > 0) || row.repetitions == 1) return "-";
@@ -138,8 +138,8 @@ std::vector<Group> kinds_of(const Group& rows) {
   });
 }
 
-// The table of the calls of one kind. Columns without any value are left out. Where rows are compared, so are predictions
-// and ceilings, so that the table fits 80 columns; JSON and CSV have them.
+// The table of the calls of one kind. Columns without any value are left out. If rows are compared, predictions and ceilings
+// are left out too, so that the table fits 80 columns; JSON and CSV have them.
 TextTable table_of(const Group& rows) {
   const std::vector<Group> sizes = grouped(rows, &SeriesRow::bytes);
   std::vector<TextColumn> columns{plain("bytes", "", &SeriesRow::bytes)};

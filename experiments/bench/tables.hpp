@@ -20,7 +20,7 @@ namespace chorale::bench {
 std::string print(const Rows& rows, const std::string& format, std::size_t columns);
 
 bool shows_ranges(const Rows& rows);       // whether some ± is a range: "1–44"
-bool shows_predictions(const Rows& rows);  // whether a printed table has that column
+bool shows_predictions(const Rows& rows);  // whether a printed table has the column of predictions
 
 // The file of a collective's rows: all_reduce.csv.
 std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective);

@@ -66,7 +66,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// Computes the results as integers, before an average is divided and before u8 wraps.
+// Computes the results as integers, before an average is divided and before u8 values wrap around.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];

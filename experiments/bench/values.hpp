@@ -7,7 +7,7 @@
 //   min, max     |value| ≤ 100
 //   no operator  0 … 255 as u8, −128 … 127 otherwise
 //
-// Generating a value takes about 1 ns. Inputs depend on the round, so that a result left over from an earlier call counts as
+// Generating a value takes about 1 ns. Inputs depend on the round, so a result left over from an earlier call counts as
 // wrong.
 #pragma once
 #include <cstdint>

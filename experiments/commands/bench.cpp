@@ -114,7 +114,7 @@ class BenchCommand final : public Command {
                     "nothing is overwritten: name another folder, or remove this file");
   }
 
-  // On stdout, or into the files of --out.
+  // Prints the tables to stdout, or writes them into the files of --out.
   void show(const Rows& rows) const {
     if (!gets_tables()) return fmt::print("{}", bench::print(rows, format_, screen_columns()));
     for (const fs::path& file : write_tables(rows, out_)) fmt::print("{}\n", file.string());
@@ -138,7 +138,7 @@ class BenchCommand final : public Command {
                                       : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
   }
 
-  // Where the records are. Programs read stdout, so with their formats this line is on stderr.
+  // Says where the records are. With the formats for programs this line goes to stderr, because programs read stdout.
   void say_record(const std::vector<std::string>& files) const {
     std::fflush(stdout);
     std::FILE* const stream = format_ == "text" ? stdout : stderr;
@@ -154,7 +154,7 @@ class BenchCommand final : public Command {
         numbers, (recorded ? "the complete ones are printed and recorded: " : "") + std::string("start it again for all"));
   }
 
-  // A note that is wider than the terminal goes on in a line of its own.
+  // Prints notes. A note that is wider than the terminal continues on a line of its own.
   static void say(const std::string& notes) { fmt::print("{}", notes_within(notes, screen_columns())); }
 
   static bool tell_wrong(std::int64_t elements) {
@@ -162,8 +162,8 @@ class BenchCommand final : public Command {
     return elements > 0;
   }
 
-  // On rank 0: prints the tables and keeps the record. After a signal the record comes first, because the launcher may kill
-  // the ranks a second later; else the tables, because the disk may be full.
+  // On rank 0: prints the tables and keeps the record. After a signal it writes the record first, because the launcher may
+  // kill the ranks a second later. Otherwise it prints the tables first, because the disk may be full.
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const bool crowded = std::ranges::any_of(ranks, &RankFacts::oversubscribed);

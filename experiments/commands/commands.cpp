@@ -76,7 +76,8 @@ const std::vector<CommandRow>& all_commands() {
 
 namespace {
 
-// Suggests a replacement for an unknown command. The command may be one of another program, such as all_reduce_perf.
+// Suggests a replacement for an unknown command. The user may have typed the name of another program, such as
+// all_reduce_perf.
 std::string instead_of(const std::string& name, const std::vector<std::string>& names) {
   if (name.starts_with("-")) return fmt::format("name a command first: {} train {} …", program(), name);
   std::string operation = replace_all(lower(name), '-', '_');  // all_reduce_perf of nccl-tests

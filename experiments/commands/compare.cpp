@@ -146,7 +146,7 @@ class Compare final : public Command {
   }
 
  private:
-  // The runs of --layouts share their settings, and so their mistakes.
+  // Runs of --layouts have the same settings, so a mistake that they share is reported once.
   static void refuse_once(const std::vector<Mistake>& mistakes) {
     std::vector<std::string> lines;
     for (const Mistake& mistake : mistakes)
@@ -185,7 +185,7 @@ class Compare final : public Command {
   // Prepares the comparison that --resume continues. It must have as many ranks as before. Options that are not given keep
   // the values that the comparison was started with.
   void take_up(const Launch& launch) {
-    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to another run later
+    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to a different run later
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
@@ -316,7 +316,7 @@ class Compare final : public Command {
   double budget_ = 0;
   bool warned_of_overrun_ = false;
   std::int64_t rounds_ = 0, no_time_from_ = 0;  // no_time_from_: the first round that the budget excludes; 0: none
-  std::vector<int> cpus_;                       // on rank 0: of all ranks on its host
+  std::vector<int> cpus_;                       // on rank 0: the CPUs of all ranks on its host
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting
   std::optional<Signals> signals_;

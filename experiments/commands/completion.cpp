@@ -17,9 +17,9 @@
 namespace chorale {
 namespace {
 
-// The shell script that `completion` prints. bash takes = and : for words of their own (--dtype=bf16, simulated:selene), so
-// the script puts the last word together again, and cuts off from the answers what bash has already (`kept`). In a list
-// a,b,c or tp=shm,dp=ucx it completes the last element, in a layout dp2.tp2 the last part.
+// The shell script that `completion` prints. bash splits words at = and : (--dtype=bf16, simulated:selene). The script
+// therefore joins the parts of the last word, and cuts off from the answers the part that bash already has (`kept`). In a
+// list such as a,b,c or tp=shm,dp=ucx it completes the last element, and in a layout such as dp2.tp2 the last part.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local command=${{COMP_WORDS[1]}} at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} previous last kept
@@ -53,7 +53,7 @@ _chorale_words() {{
 complete -o filenames -F _chorale chorale
 )";
 
-// Completes what follows the last of the characters in `separators`.
+// Completes the text behind the last character that is one of `separators`.
 std::string from_words(const std::vector<std::string>& words, const char* separators = ",=") {
   return fmt::format(R"(COMPREPLY=($(compgen -P "${{current%"${{current##*[{1}]}}"}}" -W "{0}" -- "${{current##*[{1}]}}")))",
                      join(words, " "), separators);

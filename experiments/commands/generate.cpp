@@ -114,7 +114,7 @@ class Generate final : public Command {
                      "generate in a smaller --dtype, or with a smaller model"));
   }
 
-  // Generates the texts from number `first` on, one per replica.
+  // Generates one text per replica, starting with text number `first`.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
     const bool prints = generator.mesh().world().rank() == 0;

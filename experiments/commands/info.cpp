@@ -1,6 +1,6 @@
 // `chorale info`: shows what is built in, what works on this machine, and why other parts do not. Under mpirun it also shows
 // where the ranks run. With --layout it draws instead which rank sits where, and which axes of the layout cross hosts. With
-// --run-dir it also makes a run folder with a record of the facts of the build and the ranks.
+// --run-dir it also makes a run folder with a record of facts about the build and the ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -122,7 +122,7 @@ std::string cell_of(const Json& value, const std::string& name = "") {
 
 std::string heading(const std::string& name) { return name.substr(0, std::min(name.find("_bytes"), name.find("_seconds"))); }
 
-// Words after a head, on as many lines as the screen needs.
+// Prints words after a head, on as many lines as the screen needs.
 void print_words(const std::string& head, const std::string& words) {
   fmt::print("{}", paragraph(head, words, screen_columns()));
 }
@@ -196,8 +196,8 @@ class Info final : public Command {
   }
 
  private:
-  // The pinning on hosts that --hosts names, or on one host if a single process draws a layout of several ranks. The
-  // topology of a launch is not known yet, and stays empty.
+  // The pinning to draw without a launch: on the hosts of --hosts, or on one host if a single process draws a layout of
+  // several ranks. The topology of a launch is not known yet, and stays empty.
   Pinning imagined(const Launch& launch) const {
     Pinning pinning{.layout = parse_layout(layout_, 0)};
     const bool launched = hosts_.empty() && launch.size > 1;
@@ -236,7 +236,7 @@ class Info final : public Command {
 
   std::string format_ = "text", run_dir_, layout_, hosts_;
   std::vector<std::string> order_{"auto"};
-  std::optional<Pinning> pinning_;  // if --layout is given
+  std::optional<Pinning> pinning_;  // set if --layout is given
 };
 
 }  // namespace

@@ -3,9 +3,10 @@
 //
 //   reference = max(flops / peak of products, bytes / rate of copies)
 //
-// The peak is that of MFU (train/product_peak.hpp). The rate is that of copies which touch as many bytes as a call does. A
-// kernel can be faster: an update in place, or one whose operands lie in a nearer cache, costs less than a copy. The last
-// row is the time between kernels. Device kernels and communication are not covered.
+// The peak is the one that MFU refers to (train/product_peak.hpp). The rate is that of copies that touch as many bytes as a
+// call of the kernel. A kernel can be faster than its reference: an update in place, or a kernel whose operands lie in a
+// nearer cache, costs less than a copy. The last row is the time between kernels. Device kernels and communication are not
+// covered.
 //
 //   build/chorale bench kernels --preset nano --dtype bf16
 //   mpirun -np 2 build/chorale bench kernels --preset nano        two ranks that share caches and memory
@@ -99,7 +100,7 @@ class KernelsCommand final : public Command {
     KernelTable timer(session.clock);
     options.kernels.timer = &timer;
     HostMemory host;
-    Pool memory(host);  // as in a run: tensors use the same pages again
+    Pool memory(host);  // as in a run, tensors reuse the same pages
     Training training(options, memory, session.clock);
     const ReadSamples read = bench::made_up_tokens(options.shape.vocabulary);
     training.step(read);

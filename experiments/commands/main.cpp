@@ -112,7 +112,7 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
     usage_error(fmt::format("{} runs as one process", row.name),
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
   declared.take(arguments, variables, names_of_all_commands(), launch);
-  attention::chosen_bf16_engine();  // refuses a wrong CHORALE_BF16_ATTENTION before anything starts
+  attention::chosen_bf16_engine();  // refuses an invalid CHORALE_BF16_ATTENTION before anything starts
 
   if (row.needs_ranks && !command->starts_ranks()) {
     require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name(), may_use_ucx(options));

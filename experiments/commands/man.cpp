@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// A list of more choices is too long for a line, so it gets spaces where troff may break it.
+// A longer list of choices does not fit on a line, so it gets spaces at which troff may break it.
 constexpr std::ptrdiff_t most_choices_of_a_word = 8;
 
 // Escapes text so that troff prints it unchanged: backslashes, minus signs, and a period or apostrophe that begins the text.

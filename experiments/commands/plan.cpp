@@ -9,7 +9,7 @@
 //   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     and if a few experts get most tokens?
 //   build/chorale plan --preset gpt2 --layout dp1.cp8 --memory-limit 80G --longest-sequence
 //
-// Each kind of answer is a question of its own: experiments/plan/question.hpp.
+// Each kind of answer is a class of its own, derived from Question (experiments/plan/question.hpp).
 #include <fmt/format.h>
 
 #include "experiments/plan/question.hpp"

@@ -159,7 +159,7 @@ class Prove final : public Command {
         const StepResult result = training->step(read);
         if (flight_) flight_->heartbeat();
         history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
-        // The fingerprint of the states would wait for a delayed update, which must overlap the next step.
+        // Taking the fingerprint of the states would wait for a delayed update, which must overlap the next step.
         if (options.update != UpdateTime::delayed || training->steps() == steps_)
           history.steps.back().prints.merge(fingerprint(*training));
         if (any_told_to_stop(training->mesh().world())) break;
@@ -208,8 +208,8 @@ class Prove final : public Command {
                     cores.size());
   }
 
-  // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
-  // of an interrupted case.
+  // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs of all cases
+  // that were not interrupted.
   std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, Session& session,
                                RunRecord& record, const std::vector<RankFacts>& ranks) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -288,7 +288,7 @@ class Prove final : public Command {
     for (std::size_t i = 0; i < round.size(); ++i) {
       const auto base = static_cast<int>(i) * ranks;
       Proof proof{.row = round[i], .history = History::read(texts[static_cast<std::size_t>(base)])};
-      double earliest = HUGE_VAL;  // when the first rank failed, which made others fail
+      double earliest = HUGE_VAL;  // when the first rank failed; the other failures may be consequences
       for (int r = base; r < base + ranks; ++r) {
         const History other = History::read(texts[static_cast<std::size_t>(r)]);
         const double at = other.failed_at + facts[static_cast<std::size_t>(r)].clock_offset;

@@ -140,14 +140,14 @@ class Report final : public Command {
   }
 
  private:
-  // The record, and the CSV files whose rows stand beside its runs.
+  // The record, and the CSV files whose rows are shown beside its runs.
   std::vector<std::string> with_rows(const std::string& record) const {
     std::vector<std::string> files{record};
     std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
     return report::with_rows_beside(files);
   }
 
-  // Gives each suite the rows of the CSV files beside it. Refuses rows that no printed table takes.
+  // Gives each suite the rows of the CSV files beside it. Refuses CSV files if no printed table shows their rows.
   void take_rows() {
     for (report::RecordFile& record : records_)
       if (const auto files = with_rows(record.name); files.size() > 1 && report::holds_summary(record.reader))
@@ -191,7 +191,7 @@ class Report final : public Command {
     return 0;
   }
 
-  // Prints how the conditions differ, then the table. With other formats than text, stdout gets only the table, because
+  // Prints how the conditions differ, then the table. With formats other than text, stdout gets only the table, because
   // programs read it.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);

@@ -145,7 +145,7 @@ class Show final : public Command {
     }
   }
 
-  // Whether this is an algorithm of a collective, or a schedule of a pipeline.
+  // Whether `subject`, a collective or "pipeline", has an algorithm or a schedule of this name.
   static bool subject_of(const std::string& algorithm, const std::string& subject) {
     return std::ranges::count(split(subject_of(algorithm), ','), subject) > 0;
   }

@@ -157,7 +157,7 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const std::string loaded = load(session, training);  // before this run gets a folder, to which runs/latest then points
+    const std::string loaded = load(session, training);  // before this run has a folder, as runs/latest then points to it
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -220,7 +220,7 @@ class Train final : public Command {
       training.publish();
     }
     if (load_.empty()) return "";
-    // Before the ranks meet in open(): then rank 0 may point runs/latest to the new run.
+    // Resolved before the ranks meet in open(). After that, rank 0 may point runs/latest to the new run.
     const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
     const Checkpoint checkpoint = Checkpoint::open(folder, log, peers_of(training.mesh()));
     resume(training, checkpoint);
@@ -230,7 +230,7 @@ class Train final : public Command {
     return path;
   }
 
-  // Replaces "auto" for --prefetch-units by the choice of rank 0. Returns a line for the user on rank 0, or "".
+  // Replaces "auto" for --prefetch-units with rank 0's choice. Returns a line for the user on rank 0, or "".
   std::string settle_prefetch(TrainingOptions& options, const train::Team& team, Axis& world) const {
     if (options.replicas.prefetch_units) return "";
     const PrefetchChoice choice = world.rank() == 0 ? fewest_units_ahead(team.plans(options)) : PrefetchChoice{};

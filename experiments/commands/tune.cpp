@@ -1,7 +1,7 @@
-// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest algorithm for each size
-// to the tuning table, which `auto` uses, or the usual one where no lead is more than noise (bench/winner.hpp). It prints
-// each choice with its reason. Choices for other numbers of ranks and hosts, backends and operations stay in the table. If a
-// signal stops it, it writes only the choices whose measurements are complete.
+// `chorale tune` times every algorithm over sizes on the requested backends. For each size it writes the fastest algorithm
+// to the tuning table that `auto` uses. If the lead of the fastest may be noise, it writes the usual algorithm instead
+// (bench/winner.hpp). It prints each choice with its reason. Choices for other numbers of ranks and hosts, backends and
+// operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
 //
 // With --calibrate it measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>
@@ -152,7 +152,7 @@ class Tune final : public Command {
     if (begin_->source == Source::other) asked_.wanted.begin = 1 << 10;
     if (factor_->source == Source::other) asked_.wanted.factor = 5;
     if (end_->source == Source::other && !launch.one_host())
-      asked_.wanted.end = 4 << 20;  // a link costs no less per byte of longer vectors
+      asked_.wanted.end = 4 << 20;  // longer vectors do not make a link cheaper per byte
   }
 
   int run_calibration(Sweep& sweep, const Session& session) {

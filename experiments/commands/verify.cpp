@@ -1,9 +1,9 @@
 // `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). Words select what is proved:
-// `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, it tries
-// vectors of 0, 1, p−1, p and 2p+1 elements, for p up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in
-// place and out of place, schedules with and without chunks, and ranks on several hosts; with --hosts 2,3,1 only these
-// hosts. It prints one line per algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3.
-// Pipeline schedules are proved likewise, for many numbers of stages, micro-batches and chunks.
+// `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, it tries vectors of 0, 1, p−1, p and 2p+1 elements, for p
+// up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in place and out of place, schedules with and without
+// chunks, and ranks on several hosts. With --hosts 2,3,1 it tries only these hosts. It prints one line per algorithm, and a
+// total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved in the same way,
+// for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,8 +64,8 @@ CallOnAllRanks uneven_call(Collective what, int size, bool in_place, const std::
   return call;
 }
 
-// Hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the hosts in turn. Fewer
-// of these for many ranks, because proofs then take long.
+// Hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the hosts in turn. Many
+// ranks get fewer placements, because their proofs take long.
 std::vector<std::vector<int>> placements(int size) {
   std::vector<std::vector<int>> all;
   const auto add = [&](const auto& host_of) {
@@ -88,7 +88,7 @@ bool knows_hosts(const Algorithm& algorithm, int size) {
   return text({}) != text(placements(size).back());
 }
 
-// `hosts`: from --hosts; empty: tries several placements, if they matter.
+// `hosts` comes from --hosts. If it is empty, several placements are tried for algorithms that depend on the placement.
 std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   const Collective what = algorithm.what;
   std::vector<CallOnAllRanks> calls;
@@ -127,7 +127,7 @@ std::string prove(const Algorithm& algorithm, const CallOnAllRanks& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The outcome of some of the proofs of an algorithm. The verdicts of an algorithm can be added in any order.
+// The outcome of some of an algorithm's proofs. The verdicts of an algorithm can be added in any order.
 struct Verdict {
   std::int64_t problems = 0;  // number of problems that were proved
   std::string trouble;        // the flaw that was found; "" if there is none
@@ -140,13 +140,14 @@ struct Row {
   const char* what;
   const char* name;
   const char* unit;
-  std::int64_t first, last;  // sizes
+  std::int64_t first, last;  // the smallest and the largest size
   std::function<Verdict(int size)> prove;
   Verdict verdict = {};
   std::int64_t left = last - first + 1, flawed = last + 1;  // tasks that are left; the smallest size with a flaw
 };
 
-// The words that the user may give, each once: collectives and `pipeline`, or the names of their algorithms and schedules.
+// The words that the user may give, without duplicates: collectives and `pipeline`, or the names of their algorithms and
+// schedules.
 std::vector<std::string> words_of(const std::vector<Row>& rows, const char* Row::*column) {
   std::vector<std::string> words;
   for (const Row& row : rows)
@@ -261,8 +262,8 @@ class Verify final : public Command {
     return rows;
   }
 
-  // Runs a task. If a row has several flaws, the flaw on the fewest ranks is reported, so larger tasks of the row are
-  // skipped.
+  // Runs a task. Among a row's flaws, only the one on the fewest ranks is reported. Tasks with more ranks than a known flaw
+  // are therefore skipped.
   static void take(Row& row, int size, Clock& clock) {
     --row.left;
     if (size > row.flawed) return;

@@ -72,13 +72,14 @@ class Watch final : public Command {
     return std::filesystem::exists(path, unreadable);
   }
 
-  // Reads the new lines. Returns whether the run, or its suite, has ended. Finds the run anew each time, because `latest`
-  // moves and a suite proceeds to its next run.
+  // Reads the new lines. Returns whether the run, or its suite, has ended. It looks for the run again each time, because
+  // `latest` may point to a newer run, and a suite continues with its next run.
   bool look() {
     const watch::Place place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);
     const bool suite = !place.suite.empty() && suite_.read(place.suite);
-    // A suite's runs are on its own ranks. So if a run was killed, the suite was too, unless it has gone on since.
+    // The runs of a suite use the suite's own ranks. So if a run was killed, the suite was killed too, unless it has written
+    // since.
     const bool killed = shown_.metrics().killed && shown_.written_at() >= suite_.written_at();
     return found_ && (suite ? suite_.metrics().ended() || killed : shown_.metrics().ended());
   }

@@ -18,7 +18,7 @@ namespace chorale {
 struct Session {
   const Options& options;  // with the final values of all options
   const std::string& command_line;
-  const std::string& log_level;  // of the console
+  const std::string& log_level;  // log level of the console
   Clock& clock;
   const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks, or starts ranks itself
   std::string run_name = "";    // in a suite: the name of this run's folder; the run then prints nothing to the console

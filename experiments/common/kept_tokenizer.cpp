@@ -32,7 +32,7 @@ bool has_tokenizer(const fs::path& folder) {
 std::string tokenizer_beside(const fs::path& model) {
   if (model.empty()) return "";
   std::error_code nowhere;
-  const fs::path path = fs::weakly_canonical(model, nowhere);  // runs/latest may soon point to another run
+  const fs::path path = fs::weakly_canonical(model, nowhere);  // runs/latest may soon point to a different run
   if (has_tokenizer(path)) return path.string();
   for (const fs::path& run : {path, path.parent_path(), path.parent_path().parent_path()})
     if (fs::exists(run / "checkpoints") && has_tokenizer(run / "tokenizer")) return (run / "tokenizer").string();

@@ -6,9 +6,9 @@
 
 namespace chorale {
 
-// The file of this path, or the machine of this name. A usage error names all machines if there is none.
+// Reads the machine file of this path, or the one of this name. If there is neither, a usage error lists all names.
 Machine machine_named(const std::string& name);
-// The same; a usage error if the file describes no accelerators.
+// The same for a machine of accelerators. Throws a usage error if the file describes none.
 System system_named(const std::string& name);
 
 }  // namespace chorale

@@ -28,8 +28,9 @@ std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
     const auto same = [&](const RankReading& other) { return other.kernel == rank.kernel; };
     RankReading machine = *std::find_if(ranks.begin(), ranks.end(), same);
     machine.before.own = machine.after.own = 0;
-    machine.before.bytes_out = rank.before.bytes_out, machine.before.bytes_in = rank.before.bytes_in;  // hosts may be
-    machine.after.bytes_out = rank.after.bytes_out, machine.after.bytes_in = rank.after.bytes_in;      // containers
+    // Ranks on one kernel may be in different containers, each with network counters of its own.
+    machine.before.bytes_out = rank.before.bytes_out, machine.before.bytes_in = rank.before.bytes_in;
+    machine.after.bytes_out = rank.after.bytes_out, machine.after.bytes_in = rank.after.bytes_in;
     for (const RankReading& other : ranks)
       if (same(other)) machine.after.own += other.after.own - other.before.own;
     work.push_back(work_between(machine.before, machine.after, machine.cores));
@@ -99,7 +100,7 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
   std::vector<double> load, others, stolen, bytes_out, bytes_in;
   std::vector<std::int64_t> cores;
-  if (ranks.empty()) return;  // nobody watched
+  if (ranks.empty()) return;  // nothing was measured
   for (const OtherWork& work : ranks) {
     load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen), cores.push_back(work.of_cores);
     bytes_out.push_back(work.bytes_out), bytes_in.push_back(work.bytes_in);

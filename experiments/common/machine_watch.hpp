@@ -1,11 +1,11 @@
-// Measures how much other programs work on the hosts of a run. Warns in one line if they disturb the run, and records the
+// Measures the load of other programs on the hosts of a run. Warns in one line if they disturb the run, and records the
 // measurement. All members of MachineWatch are collective.
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
 //   …                                 the run
 //   watch.finish(log)                 measures from the constructor to here; warns unless warn() has already warned. The
-//                                     kernel counts in ticks, so for a run of under a second the first measurement stands
+//                                     kernel counts in ticks, so a run of under a second keeps the first measurement
 #pragma once
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ struct RankReading {
   int cores = 1;
   MachineReading before, after;
 };
-// For each rank, the work on its machine except the work of this run's ranks.
+// For each rank, the load on its machine that this run's ranks did not cause.
 std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
 
 class MachineWatch {
@@ -31,7 +31,7 @@ class MachineWatch {
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
   std::vector<OtherWork> finish(Log& log);               // on rank 0, one entry per rank; empty on the other ranks
-  const std::string& warned() const { return warned_; }  // the work in the warning, on rank 0; "" without one
+  const std::string& warned() const { return warned_; }  // on rank 0: the load that the warning named; "" without a warning
 
  private:
   std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
@@ -39,13 +39,14 @@ class MachineWatch {
 
   const mpi::Runtime& runtime_;
   Clock& clock_;
-  bool speaks_;  // whether it may still warn; false in the run of a suite, because the suite warns
+  bool speaks_;  // whether a warning is still allowed; false for a run of a suite, because the suite warns
   std::string warned_;
   MachineReading before_;
   std::vector<RankReading> first_look_;
 };
 
-// Into /ranks, from which reports repeat the warning (report/disturbed.hpp). Nothing if nobody watched.
+// Writes the load into /ranks, from which reports repeat the warning (report/disturbed.hpp). Writes nothing if nothing was
+// measured.
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);
 
 }  // namespace chorale

@@ -21,7 +21,8 @@ std::string cut(const std::string& text, int most) {
 
 std::string padded(const std::string& text, std::size_t width) { return fmt::format("{:<{}}", text, width); }
 
-// The layout's axes with several ranks, from the outermost to the innermost; all axes of a layout of one rank have one.
+// The rank's coordinates, such as " dp1 tp0", along the layout's axes that have several ranks, from the outermost to the
+// innermost. If the layout has only one rank, all axes are named.
 std::string coordinates(const Layout& layout, int rank) {
   const Coordinates place = coordinates_of(layout, rank);
   std::string words;

@@ -33,7 +33,7 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
 
 Topology topology_of(const std::vector<RankFacts>& ranks);
 
-// Collective: returns on all ranks the number of threads of rank 0, so that all ranks use equally many.
+// Collective: returns on all ranks the number of threads of rank 0, so that all ranks use the same number.
 int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);
 
 struct RunRecord {

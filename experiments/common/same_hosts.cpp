@@ -68,7 +68,7 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& a
   return names;
 }
 
-// Whether ranks need the same build of this object: it is ours, or carries messages between them.
+// Whether all ranks need the same build of this object: it belongs to chorale, or it carries messages between ranks.
 bool must_match(const std::string& object) {
   constexpr std::string_view starts[] = {"the program", "libchorale", "chorale_cuda", "libmpi", "libopen-",
                                          "mca_",        "libucp",     "libucs",       "libuct", "libucm"};

@@ -4,8 +4,8 @@
 //   program    the build id that the linker wrote into it and into each shared library; read from memory, no file is opened.
 //              The program, our own libraries, MPI and UCX must be the same; other libraries only cause a warning
 //   clocks     may differ by 5 minutes: `watch` and the lines of the ranks' logs are read by wall-clock time
-//   files      size and checksum of 64 blocks of 4 KiB, spread over the file. So a file costs at most 64 reads, whatever its
-//              size: on a disk, and not cached, 64 seeks
+//   files      size and checksum of 64 blocks of 4 KiB, spread over the file. A file of any size thus costs at most
+//              64 reads, which are 64 seeks if the file is on a disk and not cached
 #pragma once
 #include <filesystem>
 #include <map>
@@ -26,7 +26,7 @@ struct HostFacts {
 };
 
 std::map<std::string, std::string> loaded_objects();  // without those that have no build id
-// A missing file is "missing". The fingerprint of a folder is that of the files in it.
+// The fingerprint of a missing file is "missing". A folder's fingerprint covers the files in it.
 std::string fingerprint_of(const std::filesystem::path& path);
 
 // The three lines of an error, or nullopt. The facts are in the order of the ranks.

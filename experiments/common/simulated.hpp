@@ -16,18 +16,18 @@ namespace chorale {
 std::string simulated_machine(const std::string& backend);
 inline bool is_simulated(const std::string& backend) { return !simulated_machine(backend).empty(); }
 
-// The names, and those of the machines that come with the program: "simulated:selene".
+// Returns `names`, and with them the machines that come with the program: "simulated:selene".
 std::vector<std::string> with_simulated(std::vector<std::string> names);
 
-// The backend whose calls a machine without accelerators simulates: the preferred one of those with prices in its file. A
-// usage error if there are none.
+// The backend whose calls are simulated on a machine without accelerators: the preferred one among those that have prices in
+// the machine's file. Throws a usage error if none has.
 std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts = false);
 
-// The usage error for a user's own hosts on a machine of accelerators.
+// Throws the usage error for --hosts on a machine of accelerators, which has hosts of its own.
 [[noreturn]] void refuse_hosts(const std::string& name, const System& system);
 
-// Sets what "auto" means on a machine of accelerators: long vectors go around rings; the few numbers that all ranks exchange
-// go by the shortest way.
+// Replaces "auto" for a machine of accelerators. Long vectors use ring algorithms. The few values that all ranks exchange
+// keep "auto", which takes the fastest algorithm.
 void send_in_rings(ByAxis& backends, ByAxis& algorithms);
 
 // The request to plan a step on this machine.

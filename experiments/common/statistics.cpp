@@ -99,7 +99,7 @@ Summary summarize(std::vector<double> samples) {
 }
 
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds) {
-  constexpr double widest = 3;  // the largest ratio of the ends of an interval that still tells where the median lies
+  constexpr double widest = 3;  // an interval whose ends have a larger ratio does not tell where the median lies
   std::vector<Typical> times;
   bool settled = true;
   for (const std::vector<double>& calls : kinds) {
@@ -163,7 +163,7 @@ void correct_by_holm(std::vector<double>& p) {
 }
 
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds) {
-  std::vector<double> p;  // of the pairs (0, 1), (0, 2), …, (1, 2), …
+  std::vector<double> p;  // p-values of the pairs (0, 1), (0, 2), …, (1, 2), …
   for (std::size_t i = 0; i < kinds.size(); ++i)
     for (std::size_t j = i + 1; j < kinds.size(); ++j) p.push_back(p_as_medians_say(kinds[i], kinds[j]));
   correct_by_holm(p);

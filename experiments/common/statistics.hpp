@@ -29,15 +29,15 @@ struct Summary {
 // independent samples, and nothing about their distribution.
 Summary summarize(std::vector<double> samples);
 
-// The time of a kind of call, and how far its calls can say so.
+// The typical time of a kind of call, with an interval that shows how well the calls determine it.
 struct Typical {
   double seconds = 0, low = 0, high = 0;
 };
 
 // The typical time of each kind, from the calls of one launch: the median with its 95 % interval. If other programs take the
-// cores, calls have two modes, which can be a thousandfold apart, and a median may lie in either. So if the interval of one
-// median spans more than a factor of three, all kinds get their lower quartile, which other programs move least, and as
-// interval the range of all their calls.
+// cores, the times of calls have two modes, up to a thousandfold apart, and the median may lie in either. So if the interval
+// of any median spans more than a factor of three, every kind gets its lower quartile, which other programs affect least.
+// Its interval is then the range of all its calls.
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds);
 
 inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
@@ -77,8 +77,8 @@ double p_of_being_first(const std::vector<ByBlock>& kinds);
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 
-// How uneven work is: the most work of any place over the mean. `places` says which place did each piece of work; places are
-// numbered from 0.
+// How uneven work is: the most work of any place, divided by the mean over the places. `places` names the place that did
+// each piece of work; places are numbered from 0.
 double imbalance(const std::vector<double>& places, const std::vector<double>& work);
 
 }  // namespace chorale

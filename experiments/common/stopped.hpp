@@ -4,7 +4,7 @@
 //     3 of 63 layouts were compared, 3 of them equal        what is done
 //     start it again for all, or name some with --layouts   how to continue
 //
-// No line names a rank or a source line, as for other errors: nothing went wrong in the program.
+// Unlike other errors, this one names no rank and no source line, because nothing went wrong in the program.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Ends a comparison: prints the table of its runs, the command that goes on with it, and the paths of its record and page.
+// Ends a comparison: prints the table of its runs, the command that resumes it, and the paths of its record and page.
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@
 namespace chorale::compare {
 
 struct End {
-  int ranks = 1;                              // that were started
-  bool stopped = false;                       // by a signal
+  int ranks = 1;                              // number of ranks that were started
+  bool stopped = false;                       // whether a signal stopped it
   std::int64_t rounds = 0, no_time_from = 0;  // no_time_from: the first round that the budget excludes; 0: none
   double budget = 0;                          // seconds
 };

@@ -42,7 +42,8 @@ bool is_set(const SuiteRun& run, const std::string& key) {
   return std::ranges::any_of(run.settings, [&](const Setting& setting) { return setting.key == key; });
 }
 
-// Ascending, because more sequences need more memory: one refusal ends the search, and refusals take long to word.
+// Tries sizes in ascending order, because more sequences need more memory. One refusal then ends the search; composing the
+// text of a refusal takes long.
 std::int64_t largest_micro_batch(const SuiteRun& run, std::int64_t batch, std::int64_t limit,
                                  const std::filesystem::path& parent, const Launch& launch) {
   const Layout layout = layout_of(run, run.processes(launch.size));

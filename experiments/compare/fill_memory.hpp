@@ -1,5 +1,5 @@
-// Compares layouts at equal memory: gives each training run of a suite the largest micro-batch with which no rank plans to
-// hold more than the limit (`fill-memory`). The batch of a step stays the same, so all runs train the same.
+// Compares layouts at equal memory. Each training run of a suite gets the largest micro-batch with which every rank's
+// planned memory stays within the limit (`fill-memory`). The batch of a step stays the same, so all runs train the same.
 //
 //   batch 64, 2 GiB     dp4         micro-batch 4     the most that fits, of the divisors of a replica's share
 //                       dp4.z3      micro-batch 16    its states are sharded, so more room is left for activations
@@ -10,8 +10,8 @@
 
 namespace chorale::compare {
 
-// Sets micro-batch-size and memory-limit of every training run. A run that does not fit with a micro-batch of one sequence
-// keeps that: it becomes a row that says so.
+// Sets micro-batch-size and memory-limit of every training run. A run that does not even fit with a micro-batch of one
+// sequence keeps that size. It becomes a row that says so.
 void fill_memory(Suite& suite, const std::filesystem::path& parent, const Launch& launch, std::vector<Mistake>& mistakes);
 
 }  // namespace chorale::compare

@@ -22,14 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_line = 4096;  // a longer one is cut: std::regex recurses once per character
+constexpr std::size_t longest_line = 4096;  // a longer line is cut, because std::regex recurses once per character
 
 // A whole number or a fraction; "1.2k" is neither.
 const std::string number = R"(([-+]?(?:\d(?:[\d,_]*\d)?\.?\d*(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?![\w.]))";
-// The number stands behind "tokens/s", or before it if none stands behind it: "step 10, tokens/s: 5210".
+// The number follows "tokens/s". If none follows, it precedes it. "step 10, tokens/s: 5210" gives 5210.
 const std::string usual = "(?:^|[^\\w/])tokens/s(?:ec)?\\s*[=:]?\\s*" + number + "|(?:^|[^\\w.,])" + number +
                           "\\s*tokens/s(?:ec)?(?![\\w/])(?!\\s*[=:]\\s*[-+\\d])";
-constexpr std::ptrdiff_t before = 2;  // the group of a number that stands before its unit
+constexpr std::ptrdiff_t before = 2;  // the regex group of a number that precedes its unit
 
 std::vector<std::string> lines_of(const std::string& output) {
   return split(replace_all(output, '\r', '\n'), '\n');  // progress bars end their lines with \r
@@ -58,8 +58,8 @@ bool is_found(const std::string& word, const fs::path& folder) {
                              [&](const std::string& place) { return is_executable(fs::path(place) / word); });
 }
 
-// Whether a launcher (Open MPI, or one built on PMIx, PMI or Hydra) sets this variable for each rank. Users' own settings
-// for Open MPI are not among these.
+// Whether a launcher (Open MPI, or one built on PMIx, PMI or Hydra) sets this variable for each rank. Variables with which
+// users configure Open MPI do not count.
 bool is_for_ranks(const std::string& variable) {
   static const char* const beginnings[] = {"PMIX_",
                                            "PMI_",
@@ -153,7 +153,7 @@ void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes) {
   for (const std::string& variable : program.environment)
     if (const auto equals = variable.find('='); equals == std::string::npos || equals == 0)
       mistakes.push_back({run.line, fmt::format("environment takes NAME=value, not \"{}\"", variable)});
-  if (program.words.empty()) return;  // the mistake is known
+  if (program.words.empty()) return;  // the mistake has already been reported
   if (!fs::is_directory(program.folder))
     mistakes.push_back({run.line, fmt::format("no such folder: folder = \"{}\"", program.folder)});
   else if (!is_found(program.words[0], program.folder))

@@ -1,17 +1,18 @@
-// A run of a suite that is another program, such as a training script of PyTorch. Its row is the tokens/s that it prints.
+// A run of a suite that is another program, such as a training script of PyTorch. It prints its tokens/s, which become its
+// row.
 //
 //   [[runs]]
 //   command = "python my.py --lr {lr}"       words between blanks, or a list of words; no shell reads them
 //   label = "my PyTorch"                     the name of the row; default: the command
 //   folder = "mine"                          working folder; default: the one in which compare was started
 //   environment = ["OMP_NUM_THREADS=1"]      added to the environment of compare
-//   vary.lr = [0.1, 0.2]                     fills {lr}; {ranks} is the suite's, or the run's own
+//   vary.lr = [0.1, 0.2]                     fills {lr}; {ranks} is the number of ranks of the run
 //
 // Rank 0 starts the program; the other ranks sleep. The program may use the cores of all ranks on rank 0's host. It does not
 // get the variables that mpirun adds, so it may call mpirun or torchrun itself.
 //
-// The output must have exactly one line with the number: see number_in(). Otherwise, or if the program fails, the run is a
-// row that says why, with the program's last lines.
+// The output must have exactly one line with the number; see number_in(). If it does not, or if the program fails, the run's
+// row says why and shows the program's last lines.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -22,21 +23,21 @@
 
 namespace chorale::compare {
 
-// Fills the placeholders of the run's words, and its label. Appends a mistake for each placeholder or setting without the
-// other.
+// Fills the placeholders in the run's words and in its label. Appends a mistake for each placeholder without a setting, and
+// for each setting without a placeholder.
 void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes);
 // The mistakes that can be seen before the program runs: no such program or folder.
 void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes);
-// Why this is no pattern with one group for the number; "" if it is one.
+// Says why `pattern` is not a regular expression with exactly one group, for the number; "" if it is one.
 std::string why_no_pattern(const std::string& pattern);
 
-// The number in the program's output. `trouble`: why there is none: no line has one, or several have, or it is not a
-// positive number.
+// The number in the program's output. `trouble` says why there is none: no line has a number, several lines have one, or it
+// is not positive.
 struct Measured {
   double tokens_per_s = 0;
   std::string trouble;
 };
-// pattern "": "tokens/s" beside a number, as in "tokens/s = 1234.5", "tokens/s: 1,234" and "1234 tokens/s".
+// If `pattern` is "", looks for "tokens/s" beside a number: "tokens/s = 1234.5", "tokens/s: 1,234" or "1234 tokens/s".
 Measured number_in(const std::string& output, const std::string& pattern);
 
 // Runs the program, and records its number in folder/<id of the turn>. Returns why there is none, or "".

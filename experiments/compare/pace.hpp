@@ -23,8 +23,8 @@ class Pace {
   // Predicts how many of the turns left will run, from the mean time of the first `done` turns. Call it after may_begin().
   // Counts whole rounds: those that fit into the budget, but at least the current one.
   std::int64_t expected(std::int64_t done) const;
-  // The seconds that the first round will probably take, if that is more than the budget and `done` turns of it tell;
-  // else 0. One turn of many says little: the first also measures the machine's peak.
+  // The seconds that the first round will probably take, if that is more than the budget and `done` turns are enough to
+  // predict it; otherwise 0. One turn of many predicts little, because the first also measures the machine's peak.
   double overrun(std::int64_t done) const;
 
  private:
@@ -33,7 +33,7 @@ class Pace {
   double budget_;
   std::vector<std::int64_t> left_;
   double began_, round_began_, slowest_ = 0;  // slowest_: seconds of a turn, the largest mean of a round
-  std::int64_t round_ = 0, first_ = 0;        // 0: none has begun
+  std::int64_t round_ = 0, first_ = 0;        // 0: no round has begun
   Clock& clock_;
 };
 

@@ -32,14 +32,14 @@ std::int64_t ranks_of_layout(const SuiteRun& run) {
   return layout.ranks();
 }
 
-// Checks each setting alone, so that all mistakes in them are found; then all settings together. Returns false without this
-// second check if a setting is wrong: its default would take its place, and could contradict other settings.
+// Checks each setting alone, so that all mistakes are found, and then all settings together. If a setting is wrong, it skips
+// the second check and returns false: the wrong setting's default could contradict other settings.
 bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
       part();
-    } catch (const NoRoom&) {  // becomes a row of the comparison
+    } catch (const NoRoom&) {  // this becomes a row of the comparison
     } catch (const Error& error) {
       mistakes.push_back({line, who + on_one_line(error.what())});
     }

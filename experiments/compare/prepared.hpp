@@ -15,7 +15,7 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
 Prepared prepared_options(const SuiteRun& run);
 
 // Collects the mistakes of all runs before the first one starts. Each setting is checked alone, then all settings of a run
-// together. Returns the number of runs without that second check, because a setting is wrong already.
+// together. If a setting is wrong, its run skips the second check. Returns the number of such runs.
 std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
                        std::vector<Mistake>& mistakes);
 

@@ -1,5 +1,5 @@
-// The turns of a comparison, in rounds. A round is a sample: within it, the runs take turns in random order. A budget leaves
-// out whole rounds.
+// The turns of a comparison, in rounds. Each round is one sample: within it, the runs take turns in random order. If the
+// budget is too small, whole rounds are left out.
 //
 //   by tokens/s      a sample is a repetition     repetition 1: A C B D | repetition 2: B A D C | …
 //   by loss          a sample is a seed           seed 1: A B | seed 2: B A | …, if the suite varies the seed
@@ -13,7 +13,7 @@
 
 namespace chorale::compare {
 
-// `started`: the ranks of the launch. `seed`: of the random order.
+// `started`: the number of ranks in the launch. `seed`: the seed of the random order.
 std::vector<Turn> in_rounds(const Suite& suite, int started, std::int64_t seed);
 // The user's word for a round: "repetition", "seed", or "round" if there are several of both.
 std::string name_of_round(const Suite& suite);

@@ -177,7 +177,8 @@ class SuiteReader {
     return std::nullopt;
   }
 
-  // Builds all combinations of the varied settings: each value of a setting extends each combination of the settings before.
+  // Builds all combinations of the varied settings. Each combination of the earlier settings is extended by each value of
+  // the next.
   void vary(const toml::table& table, std::vector<Combination>& combinations) {
     for (const auto& [name, node] : in_order(table)) {
       const toml::array* values = node->as_array();
@@ -225,7 +226,7 @@ class SuiteReader {
       run.outside->label = run.command;
     else
       for (const Setting& setting : combination) run.outside->label += ", " + report::in_label(setting.key, setting.text);
-    if (!labels_.insert(run.outside->label).second)  // their numbers would count as repetitions of one run
+    if (!labels_.insert(run.outside->label).second)  // otherwise their numbers would count as repetitions of one run
       mistakes_.push_back(
           {run.line, fmt::format("two runs are called \"{}\": name them apart with label = …", run.outside->label)});
   }

@@ -37,13 +37,13 @@ struct OutsideProgram {
 
 struct SuiteRun {
   std::string name;      // "dp4-shm": the varied settings; unique
-  std::string command;   // "train"; of another program, its words
+  std::string command;   // "train"; for another program, its words
   std::size_t line = 0;  // the line of its [[runs]] in the suite
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
-  std::optional<OutsideProgram> outside = {};  // what runs instead of a command of chorale
+  std::optional<OutsideProgram> outside = {};  // the other program that runs in place of a chorale command
   bool simulated() const;                      // in virtual time: one process does the work of all ranks
-  int processes(int started) const;            // that take part
+  int processes(int started) const;            // number of processes that take part
 };
 
 struct Suite {
@@ -53,8 +53,8 @@ struct Suite {
   std::string metric = report::by_settings;
   std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all that were started
       warm_up = -1,                         // steps; −1: by the rule in report/record_set.hpp
-      fill_memory = 0;                      // bytes per rank; 0: micro-batches are as the runs say
-  std::string pattern;                      // [measure] pattern; "": the usual one
+      fill_memory = 0;                      // bytes per rank; 0: each run sets its own micro-batch size
+  std::string pattern;                      // [measure] pattern; "": the default pattern
   std::vector<SuiteRun> runs;
   std::vector<std::string> varied;  // the varied settings, in the order of the file
 };

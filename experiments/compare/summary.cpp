@@ -53,7 +53,7 @@ const std::vector<Metric>& metrics() {
   return table;
 }
 
-// The texts as whole numbers; nothing if one of them is none.
+// The texts as whole numbers; empty if any of them is not one.
 std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts) {
   std::vector<std::int64_t> numbers;
   for (const std::string& text : texts) {
@@ -130,7 +130,7 @@ void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
   recorder_.attach("runs/" + turns_[turn].id(), record);
   const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
-  ranks_[turn] = records.runs.at(0).ranks();  // of a simulated run, those of its layout
+  ranks_[turn] = records.runs.at(0).ranks();  // for a simulated run, the ranks of its layout
   status_[turn] = "ok";
 }
 

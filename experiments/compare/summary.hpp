@@ -1,6 +1,6 @@
-// The record of a suite: every finished run below /runs, and /summary with one row per turn (one repetition of one run).
-// A row's numbers come from the record in the run's folder, so runs that finished before a stop count as well. Until a turn
-// has run, its row has NaN and the status "waiting".
+// The record of a suite: every finished run below /runs, and /summary with one row per turn (one repetition of one run). A
+// row's numbers come from the record in the run's folder. They therefore include runs that finished before a stop. Until a
+// turn has run, its row has NaN and the status "waiting".
 #pragma once
 #include <filesystem>
 #include <string>
@@ -34,7 +34,7 @@ class Summary {
   Recorder& recorder_;
   const std::vector<Turn>& turns_;
   std::int64_t warm_up_;
-  bool trains_;                            // false: all runs are benchmarks, which have none of the metrics
+  bool trains_;                            // false: all runs are benchmarks, for which no metric is defined
   std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result
   std::vector<std::vector<double>> seen_;  // values by metric, then by turn
   std::vector<std::int64_t> ranks_;        // by turn

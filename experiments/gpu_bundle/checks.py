@@ -1,4 +1,4 @@
-"""Parts that check whether the device computes what the host computes: tests, losses, bits."""
+"""Parts that check whether the device computes the same as the host: by tests, losses and bits."""
 import hashlib
 import os
 import re
@@ -71,7 +71,7 @@ def weights(folder):
 
 
 def exact(session):
-    """On one rank the device must have the host's bits, and every layout must have the bits of one rank."""
+    """On one rank the device must be bit-identical to the host, and every layout must be bit-identical to one rank."""
     hashes = []
     for preset in presets:
         words = [*model(session, preset), *few, "--numerics", "exact"]
@@ -80,7 +80,7 @@ def exact(session):
             raise Failure(f"{preset}: weights of the host hash to {host}, of the device to {device}")
         hashes.append(host)
     proved = "dp2.z3,tp2.sp,pp2,dp2.tp2" if session.options.emulated else "all"
-    # Staged over shared memory, because ranks that share a GPU use NCCL over sockets, which takes several times as long.
+    # Uses shared memory: ranks that share a GPU would use NCCL over sockets, which takes several times as long.
     command = [session.path("build/chorale"), "prove", *model(session, "tiny"), "--device", "cuda", "--backend", "shm",
                "--steps", "2"]
     text = session.mpirun(4, [*command, "--layouts", proved, "--run-dir", session.path("runs")], check=False)

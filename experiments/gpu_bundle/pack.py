@@ -50,7 +50,7 @@ def folders_of_openmpi():
 
 
 def there(build):
-    """Returns the programs of a build. Without the CUDA Toolkit it has no chorale_cuda.so: only the emulated GPU works."""
+    """Returns the programs of a build. Without the CUDA Toolkit, chorale_cuda.so is missing: only the emulated GPU works."""
     return [name for name in programs if name != "chorale_cuda.so" or os.path.exists(os.path.join(build, name))]
 
 

@@ -33,7 +33,7 @@ class Session:
         self.root, self.options, self.log = root, options, log
         self.began, self.part_ends = time.monotonic(), float("inf")
         self.environment = machine.environment_for(root)
-        # The plugin is named explicitly, because tests that look for a plugin and find none skip the device.
+        # Names the plugin explicitly: tests that search for a plugin and find none skip the device.
         self.environment["CHORALE_CUDA_PLUGIN"] = self.path("build", "emulated" if options.emulated else "",
                                                             "chorale_cuda.so")
         self.python, self.torch_version = (None, None) if options.emulated else machine.python_with_cuda()

@@ -14,7 +14,7 @@ shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12",
 
 
 def training(preset, peer, batch):
-    """Compares the tokens/s of training in bf16: chorale's and compiled PyTorch's."""
+    """Compares the tokens/s of chorale and of compiled PyTorch when they train in bf16."""
     def body(session):
         shape, same = shapes[preset]
         words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps,
@@ -48,7 +48,7 @@ def benchmark(session, case):
 
 
 def beside_torch(session, kernels, share):
-    """Compares the TFLOP/s of the kernels with these prefixes, chorale's and PyTorch's: the best of two turns each."""
+    """Compares the TFLOP/s of chorale and PyTorch for kernels with these prefixes. The best of two turns counts."""
     mine, peers = {}, {}
     for _ in range(2):
         for name, rate, _, _ in benchmark(session, "products and attention"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares chorale's collectives with those of MPI libraries. Programs take turns, A B C A B C …; the best median counts.
+"""Compares chorale's collectives with those of MPI libraries. Programs take turns: A B C A B C …. The best median counts.
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md

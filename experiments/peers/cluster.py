@@ -6,7 +6,7 @@ load on the machine affects all of them.
   experiments/peers/cluster.py [--hosts 4] [--rates 100mbit,1gbit,10gbit,none] [--turns 3] [--steps 6] [--layouts z0,z1,z3]
 
 Prints a table of experiments/findings/cluster.md: medians of tokens/s over all turns, and the bytes that each host sent per
-step by the counters of its interface. These bytes include the start of the program and the protocols' headers.
+step, as counted by its network interface. These bytes include the start of the program and the protocols' headers.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ sequences = 2  # per rank and step
 
 
 def sent():
-    """Bytes that the hosts have sent to the switch."""
+    """Returns the bytes that the hosts have sent to the switch so far."""
     with open("/proc/net/dev") as counters:
         return sum(int(line.split(":")[1].split()[0]) for line in counters if line.strip().startswith("to-n"))
 
@@ -56,7 +56,7 @@ def torch(options):
 
 
 def inside(options):
-    """Takes turns among the programs on hosts that are up. Prints the tokens/s and the bytes of each."""
+    """Lets the programs take turns on hosts that are up. Prints the tokens/s and the bytes of each program."""
     seen = {}
     for _ in range(options.turns):
         for name in [*options.layouts.split(","), "PyTorch"]:

@@ -1,4 +1,4 @@
-// Times an MPI library's own collectives in the way in which `chorale bench` times chorale's. This program shares no code
+// Times an MPI library's own collectives in the same way as `chorale bench` times chorale's. This program shares no code
 // with chorale. `make peers` builds it with every installed MPI library. alternate.py runs it and bench in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
@@ -57,7 +57,7 @@ std::vector<Row> rows(int n) {
 
 double median_of_slowest(const Row& row, std::size_t bytes, bool in_place, bool cold) {
   const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // whole pairs of cache lines
-  long cache = 1024;  // size of the last-level cache in KiB, which the kernel may tell
+  long cache = 1024;  // size of the last-level cache in KiB; at least this much
   for (const char level : {'2', '3'})
     if (long kib = 0; std::ifstream(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size") >> kib)
       cache = std::max(cache, kib);

@@ -79,7 +79,7 @@ def torch_version(python):
 
 
 def modes_of(version, ranks, wanted):
-    """Returns (name, mode, whether parameters are shards) of each mode of PyTorch that this version has."""
+    """Returns (name, mode, whether parameters are sharded) for each mode that this version of PyTorch has."""
     number = tuple(map(int, re.findall(r"\d+", version)[:2]))
     for shards in (False, True)[:ranks]:
         for mode in wanted:
@@ -91,7 +91,7 @@ def modes_of(version, ranks, wanted):
 
 
 def rows(options, version, ranks, dtype):
-    """Takes turns. Yields (program, tokens/s, what else is known, tokens/s of chorale's layout that does the same)."""
+    """Takes turns. Yields (program, tokens/s, further results, tokens/s of the corresponding layout of chorale)."""
     layouts = ["dp1"] if ranks == 1 else ["dp2", "dp2.z3"]
     modes = list(modes_of(version, ranks, options.modes.split(",")))
     # PyTorch 1.13 needs 40 s per step in f32.

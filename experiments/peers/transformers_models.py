@@ -5,10 +5,10 @@
   experiments/peers/transformers_models.py FOLDER CHORALE   CHORALE: the program, build/chorale
 
 For every model with experts in FOLDER, transformers loads our weights, computes the loss of our first batch sequence by
-sequence, and its gradients. The balance loss is theirs (load_balancing_loss_func); it is the same loss as ours for one block
-of experts and one sequence. Models with a z-loss, which transformers lacks, are skipped. Then transformers writes random
-models in every form that it knows: as one file, as shards, and with joined experts. `CHORALE export` must make of each the
-same tensors, bit for bit, and transformers must compute the same logits from them.
+sequence, and its gradients. The balance loss is computed by load_balancing_loss_func of transformers. For one block of
+experts and one sequence it equals ours. Models with a z-loss, which transformers lacks, are skipped. Then transformers
+writes random models in every form that it knows: as one file, as shards, and with joined experts. From each of them,
+`CHORALE export` must make the same tensors, bit for bit, and transformers must compute the same logits from these.
 
 Needs torch and transformers 5. transformers computes norms, the router's softmax and rotary angles in f32 even in
 a model of f64. `doubles` replaces these conversions while it runs, so that both sides compute in f64.
@@ -30,7 +30,7 @@ limit = 1e-5  # relative, per tensor
 
 @contextlib.contextmanager
 def doubles():
-    """Conversions to f32 leave f64 as it is."""
+    """While this is active, conversions to f32 leave f64 tensors unchanged."""
     to, softmax, single = torch.Tensor.to, torch.nn.functional.softmax, torch.Tensor.float
     wide = lambda x: x.dtype == torch.float64
 
@@ -51,7 +51,7 @@ def doubles():
 
 
 class Turns(torch.nn.Module):
-    """Cosines and sines of the rotary angles in f64."""
+    """Computes the cosines and sines of the rotary angles in f64."""
 
     def __init__(self, config):
         super().__init__()
@@ -66,7 +66,7 @@ class Turns(torch.nn.Module):
 
 
 def parts(name, tensor):
-    """The tensors of a folder that version 5 joins in `name`; without experts itself."""
+    """Returns the tensors of a folder that transformers 5 joins in `name`. A tensor without experts is returned as it is."""
     stem = name.removesuffix("mlp.experts.gate_up_proj").removesuffix("mlp.experts.down_proj")
     if stem == name:
         return {name: tensor}
@@ -83,7 +83,7 @@ def parts(name, tensor):
 
 
 def common_name(name):
-    """Mixtral's names under those of Qwen3-MoE."""
+    """Translates Mixtral's tensor names into those of Qwen3-MoE."""
     if ".block_sparse_moe." not in name:
         return name
     for theirs, common in ((".w1.", ".gate_proj."), (".w3.", ".up_proj."), (".w2.", ".down_proj.")):

@@ -80,14 +80,14 @@ class AllLayouts final : public Question {
 
   double error_of_predictions() const {
     if (asked_.system) return planner_error;
-    double most = 0;  // of this type
+    double most = 0;  // the largest error of this type's rates
     for (const ComputeRates& rates : request_.selector->machine().computes)
       if (rates.type == name_of(request_.options.compute)) most = std::max(most, std::expm1(rates.error));
     return most;
   }
 
   Asked& asked_;
-  PlanRequest request_;  // of the layout that is weighed
+  PlanRequest request_;  // for the layout that is being weighed
   std::vector<Layout> layouts_;
 };
 

@@ -40,7 +40,7 @@ class OneLayoutQuestion final : public Question {
   }
 
  private:
-  // Without --memory-limit, a rank may hold what the machine's accelerator has.
+  // Without --memory-limit, the limit is the memory of the machine's accelerator.
   std::optional<Shortage> shortage() const {
     const auto& system = asked_.system;
     const bool by_machine = system && !asked_.memory_limit;
@@ -87,7 +87,7 @@ class LongestSequenceQuestion final : public Question {
 }  // namespace
 
 PlacedRequest place(Asked& asked, bool any_length) {
-  Layout least = asked.layouts.asked();  // the ranks if neither dp nor --ranks is given
+  Layout least = asked.layouts.asked();  // gives the ranks if --ranks is not given
   for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
   const std::int64_t world = asked.ranks ? asked.ranks : least.ranks();
   const train::ParallelChoice choice = asked.layouts.choice(asked.flags.limits(world));

@@ -1,4 +1,4 @@
-// `chorale plan --table FILE.csv`: predicts every row of a published table, and compares it with what was measured.
+// `chorale plan --table FILE.csv`: predicts every row of a published table, and compares it with the measurement.
 #include <fmt/format.h>
 
 #include <algorithm>

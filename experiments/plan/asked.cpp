@@ -93,7 +93,7 @@ void Asked::settle() {
   if (hosts.given()) places.emplace(hosts.topology());
 }
 
-// Accelerators are made for 16 bits, and some multiply nothing else.
+// On accelerators the default is a 16-bit type: they are built for such types, and some multiply no others.
 void Asked::assume_type() {
   if (options->origin("dtype") != "default") return;
   const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };

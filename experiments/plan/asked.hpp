@@ -16,7 +16,8 @@
 namespace chorale::plan {
 
 struct TableRequest {
-  std::string table, machine, assumptions;  // files; empty: as the series says; those beside the program
+  // Files. Empty: no table is compared; each series names its machine; the assumptions that come with the program.
+  std::string table, machine, assumptions;
   std::string format = "text";
 };
 
@@ -31,14 +32,14 @@ struct Asked {
   TrainingOptions unplaced_options_on(const Layout& layout) const;
   // Replaces "auto" for backends and algorithms, and notes what that assumes.
   void assume(PlanRequest& request);
-  // Replaces "auto" for --prefetch-units, and returns a line that says why; "" if it was given. On accelerators a run takes
-  // one unit, because nothing there predicts its time.
+  // Replaces "auto" for --prefetch-units, and returns a line that says why; "" if a number was given. On accelerators a run
+  // uses one unit, because nothing predicts the time of other choices there.
   std::string settle_prefetch(PlanRequest& request) const;
   // The rows to show: `usual` in text and all for programs, unless --rows says otherwise.
   std::int64_t rows(std::int64_t usual) const;
   bool asks_for_rows() const { return options->origin("rows") != "default"; }
   bool in_text() const { return format == "text"; }
-  std::string assumptions() const;  // as a line
+  std::string assumptions() const;  // as one line
 
   // The options.
   train::Flags flags;
@@ -53,7 +54,7 @@ struct Asked {
   TableRequest published;
 
   // What settle() finds.
-  std::optional<System> system;  // of --machine, if it has accelerators
+  std::optional<System> system;  // the system of --machine, if it has accelerators
   std::optional<Hosts> places;   // if --hosts is given
 
  private:

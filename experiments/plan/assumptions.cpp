@@ -19,7 +19,7 @@ bool leaves_open(const ByAxis& words) {
   return std::ranges::any_of(words, [](const auto& of_axis) { return of_axis.second == "auto"; });
 }
 
-// No host has room for more ranks, unless it has more cores.
+// The most ranks that a plan assumes on one host: 64, or the number of this host's cores if it has more.
 std::int64_t most_on_a_host() { return std::max<std::int64_t>(64, std::thread::hardware_concurrency()); }
 
 // Returns the assumption; "" if every backend was named.

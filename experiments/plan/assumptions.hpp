@@ -1,5 +1,5 @@
-// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks; a plan has none. So it assumes that all
-// ranks run on machines like this one, or on a named machine. The output states every assumption.
+// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks, but a plan has none. It therefore assumes
+// that all ranks run on machines like this one, or on a named machine. The output states every assumption.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,12 +12,12 @@ namespace chorale::plan {
 struct Place {
   std::string machine = "";  // "": like this one
   bool has_accelerators = false;
-  const Hosts* hosts = nullptr;  // of --hosts
+  const Hosts* hosts = nullptr;  // the hosts of --hosts, if given
   std::int64_t ranks = 1;
 };
 
-// Replaces "auto" in the request, sets its selector, and returns the assumptions. With hosts, "auto" backends stay: place()
-// chooses them for each layout.
+// Replaces "auto" in the request, sets its selector, and returns the assumptions. With hosts, "auto" backends are left to
+// place(), which chooses them for each layout.
 std::vector<std::string> assume(PlanRequest& request, const Place& place);
 
 }  // namespace chorale::plan

@@ -13,8 +13,8 @@
 namespace chorale::plan {
 namespace {
 
-// The layout with every pipeline schedule and with 1, 2, 4, … chunks per stage, without the combinations that a schedule's
-// rules forbid.
+// The layout with every pipeline schedule and with 1, 2, 4, … chunks per stage. Combinations that a schedule's rules forbid
+// are left out.
 std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& limits) {
   if (layout.stages() == 1) return {layout};
   std::vector<Layout> all;
@@ -77,8 +77,8 @@ bool same_but_for_schedule(const Layout& a, Layout b) {
   return a == b;
 }
 
-// Whether `one` is at least as good as `other` in all costs. If all their costs are equal, the layout that comes first in
-// the list beats the other.
+// Whether `one` is at least as good as `other` in all costs. If all costs are equal, the layout that comes first in the list
+// beats the other.
 bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other) {
   return one != other && all[one].no_worse(all[other]) && (one < other || !all[other].no_worse(all[one]));
 }

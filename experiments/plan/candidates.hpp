@@ -22,10 +22,10 @@ struct Candidate {
   std::int64_t memory_bytes = 0, state_bytes = 0;  // the most that any rank holds: at its peak, and between steps
   std::int64_t sent_bytes = 0;                     // what the rank that sends most sends in a step; −1: unknown
   double bubble = 0;                               // idle fraction of all stages' time
-  double seconds = -1;                             // predicted time of a step; −1: not predicted, and why not
+  double seconds = -1;                             // predicted time of a step; −1: not predicted; why_not has the reason
   std::string why_not = "";
   bool fits = true;   // whether memory_bytes is within the limit
-  double share = 0;   // of the limit; 0: there is none
+  double share = 0;   // memory_bytes as a share of the limit; 0: there is no limit
   std::string rival;  // a layout that is at least as good in all costs; "" if there is none
 
   bool no_worse(const Candidate& other) const;
@@ -44,8 +44,8 @@ struct Choices {
                                         // at least as good
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
-// The table in the given format, with at most `most_rows` rows (0: all). Text has notes below it, with `assumed`: the
-// assumptions about backends and algorithms. Times within `error` of the fastest are marked "~" (0: none).
+// The table in the given format, with at most `most_rows` rows (0: all). Text has notes below it, which include
+// `assumed`, the assumptions about backends and algorithms. Times within `error` of the fastest are marked "~" (0: none).
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
                      double error);  // candidate_table.cpp
 

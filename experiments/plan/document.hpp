@@ -18,9 +18,10 @@ class Document {
  public:
   explicit Document(std::string format) : format_(std::move(format)) {}
 
-  void fact(const std::string& name, nlohmann::ordered_json value) { facts_[name] = std::move(value); }  // of the object
-  void words(const std::string& words);                                                                  // of the text
-  void table(const std::string& name, const TextTable& table);  // not if it has no rows
+  // fact() adds to the JSON object, and words() to the text. A table without rows is left out.
+  void fact(const std::string& name, nlohmann::ordered_json value) { facts_[name] = std::move(value); }
+  void words(const std::string& words);
+  void table(const std::string& name, const TextTable& table);
   std::string print() const;
 
  private:

@@ -19,7 +19,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
   const auto [at, is_new] =
       known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.recompute});
   if (!is_new) return at->second;
-  // With experts in every second block, two and four blocks.
+  // If every second block has experts, the two models have two and four blocks.
   double seconds[2], peak[2], held[2], parameters[2];
   const std::int64_t every =
       request_.step.plan.options.shape.experts.count > 0 ? request_.step.plan.options.shape.experts.every : 1;
@@ -30,7 +30,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     const std::int64_t replicas = l.expert_ranks() / std::gcd(l.expert_ranks(), l.context_ranks());
     o.shape.layers = blocks, o.batch.micro = found.micro_batch, o.batch.global = replicas * found.micro_batch;
     o.recompute = found.recompute, o.memory.limit = 0;
-    o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted apart
+    o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted separately
     small.plan.layout = Layout{};
     small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
     small.plan.layout["ep"] = l.expert_ranks(), small.plan.layout.sequence = l.sequence;
@@ -38,7 +38,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
     for (const auto& [axis, waits] : time.waits)
-      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // the sums of these replicas
+      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // waits for this model's own replicas
     peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
   }
   Blocks& b = at->second;
@@ -52,7 +52,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
   return b;
 }
 
-// Mean over all blocks. A token skips E - k of E experts.
+// The expert parameters that a rank has per block, as a mean over all blocks. A token skips E - k of E experts.
 double Estimates::experts_of_block(const Layout& layout) const {
   const ModelShape& shape = request_.step.plan.options.shape;
   const double all = real(shape.experts.count), skipped = all - real(shape.experts.chosen);
@@ -71,7 +71,8 @@ double Estimates::bytes_of_states(const Found& found, double parameters, double 
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
 
-// The seconds of all calls among the copies of a rank's parameters that no pass hides. `pass`: of a micro-batch on a stage.
+// The seconds of all collectives among the replicas of a rank's parameters, as far as no pass hides them. `pass`: the
+// seconds of a micro-batch on a stage.
 double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
   const Layout& l = found.layout;
   const System& s = request_.step.system;
@@ -87,17 +88,17 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
-  // No bucket has a part of a matrix, and a block has about four matrices.
+  // Buckets never hold a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
-  const double backward = pass / 2;  // what hides sums that begin during the last backward pass
-  // Groups of hybrid shards sum what each rank keeps.
+  const double backward = pass / 2;  // hides sums that begin during the last backward pass
+  // With hybrid shards, the groups also sum the gradient shards that each rank keeps.
   const double groups = copies / n;
   const double between = groups > 1 ? 2 * parameters / n * sums * (groups - 1) / groups / among_hosts : 0;
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
     case 1: return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
     case 2: return micro_batches * ring(sums, units) + between + ring(value, buckets);
-    default:  // gathers hide behind the passes; sums of a unit's gradients do not
+    default:  // passes hide the gathers, but not the sums of a unit's gradients
       return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
   }
 }

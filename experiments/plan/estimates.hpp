@@ -1,10 +1,10 @@
-// Closed forms for the time and memory of a step, from two small models of one and two blocks that are planned and simulated
-// exactly. They only choose what a search executes.
+// Closed forms for the time and memory of a step. Their constants come from two small models, of one and two blocks, which
+// are planned and simulated exactly. A search uses the estimates only to choose what it executes.
 //
 //   passes    m micro-batches of (blocks of a stage) + (embedding and head)
 //   bubble    (stages − 1) / chunks passes
 //   messages  2 · chunks for each micro-batch, as far as they delay it
-//   sums      the gradients of a rank around a ring, as far as no pass hides them
+//   sums      the ring reduction of a rank's gradients, as far as no pass hides it
 #pragma once
 #include <map>
 #include <tuple>
@@ -15,9 +15,9 @@ namespace chorale::plan {
 
 // The cost of one micro-batch on a rank. It does not depend on dp and pp, except that ep divides ranks of dp.
 struct Blocks {
-  double block_seconds = 0, ends_seconds = 0;        // forward and backward
-  double block_bytes = 0, ends_bytes = 0;            // of activations
-  double block_parameters = 0, ends_parameters = 0;  // of this rank, without experts
+  double block_seconds = 0, ends_seconds = 0;        // time of the forward and the backward pass
+  double block_bytes = 0, ends_bytes = 0;            // bytes of activations
+  double block_parameters = 0, ends_parameters = 0;  // parameters of this rank, without experts
   double block_experts = 0;                          // parameters of this rank's experts
 };
 
@@ -27,7 +27,7 @@ class Estimates {
   void estimate(Found& found);  // sets `estimate` and `bytes`
 
  private:
-  // t, c, e, sp, micro-batch, recomputation
+  // tp, cp, ep, sp, micro-batch, recomputation
   using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, Recompute>;
   const Blocks& blocks_of(const Found& found);
   double experts_of_block(const Layout& layout) const;

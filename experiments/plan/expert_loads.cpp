@@ -11,7 +11,7 @@
 namespace chorale::plan {
 namespace {
 
-// The rows of the fullest of `ranks` ranks from one sequence.
+// The most rows that any of `ranks` ranks receives from one sequence in any block.
 std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape, std::int64_t ranks) {
   const RoutingRule rule = rule_of(shape);
   const std::int64_t own = rule.experts / ranks;
@@ -30,7 +30,7 @@ std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape
 std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch) {
   const std::int64_t ranks = layout.expert_ranks();
   if (shape.experts.count == 0 || ranks == 1 || shape.experts.forced()) return "";
-  // Ranks that divide a sequence together send the rows of one; fewer of them send a part of it.
+  // All ranks that split a sequence together send the rows of one sequence. Fewer ranks send only a part of them.
   const std::int64_t divide = layout.context_ranks(), sequences = std::max<std::int64_t>(ranks / divide, 1);
   const auto part = [&](std::int64_t whole) { return (whole * std::min(ranks, divide) + divide - 1) / divide; };
   const auto rows = [&](ForcedRouting routing) {

@@ -12,7 +12,7 @@
 namespace chorale::plan {
 namespace {
 
-// The kinds on which one of the two spends time.
+// The kinds of work on which at least one of the two ways spends time.
 std::set<std::string> names_in(const Shares& first, const Shares& second) {
   std::set<std::string> names;
   for (const Shares* shares : {&first, &second})
@@ -34,8 +34,8 @@ class Rounded {
   int digits_;
 };
 
-// "4.46 s (products +3.24, wait: dp +0.92)": the kinds that changed in this direction, the greatest first. The units of
-// the kinds that are too small to be named are in `rest`.
+// "4.46 s (products +3.24, wait: dp +0.92)": the kinds that changed in this direction, the greatest first. `rest` is the sum
+// of the kinds that are too small to be named.
 std::string total_of(const std::vector<std::pair<std::int64_t, std::string>>& kinds, std::int64_t rest, int sign,
                      const Rounded& rounded) {
   std::int64_t total = 0;

@@ -17,8 +17,8 @@ class Hosts {
  public:
   explicit Hosts(Topology topology);  // assumes hosts like this one
 
-  // Puts the request's ranks on the hosts, and replaces what is still to be chosen: the order of axes and the backends
-  // "auto". Returns a line that says why the order is not the usual one, or "".
+  // Puts the request's ranks on the hosts. Chooses the order of axes if it is open, and replaces "auto" backends. Returns a
+  // line that says why the order is not the usual one, or "".
   std::string place(PlanRequest& request) const;
   // Throws a usage error if the ranks of a placed request cannot run on the hosts.
   void require_suited(const PlanRequest& request) const;

@@ -1,5 +1,5 @@
-// The longest sequences that fit a limit of memory: with the layout as given, without context parallelism, and each of them
-// with the activations kept, recomputed in attention, or recomputed in whole blocks.
+// The longest sequences that fit a memory limit. They are found with the layout as given and without context parallelism, in
+// each case with the activations kept, recomputed in attention, or recomputed in whole blocks.
 //
 //   layout      recompute   seq-length
 //   dp1.cp4     none             9216
@@ -8,7 +8,7 @@
 //   dp4         none             2304      the same ranks, each with whole sequences
 //
 // Lengths are multiples of 256 tokens times the blocks that the cut needs. The search doubles the length until it does not
-// fit, then bisects; lengths beyond 10 million are not tried. Each try plans a step; a row takes 20 to 30.
+// fit, then bisects; lengths beyond 10 million are not tried. Each try plans a step; a row takes 20 to 30 tries.
 #pragma once
 #include <string>
 

@@ -14,13 +14,13 @@ namespace chorale::plan {
 struct OneLayout {
   const PlanRequest& request;
   std::optional<System> system;  // predicts the time of a step
-  const Hosts* hosts = nullptr;  // whose bytes are counted apart
+  const Hosts* hosts = nullptr;  // bytes that cross these hosts are counted separately
   WholeTraining whole;
   std::string timeline;              // a picture of the predicted step is drawn into this file
   std::vector<std::string> choices;  // lines that say what was chosen for "auto"
-  std::string assumed;               // about backends and algorithms
+  std::string assumed;               // the assumptions about backends and algorithms
   double limit = 0;                  // bytes of a rank: the memory limit, or the accelerator's memory; 0: none
-  std::optional<Shortage> shortage;  // if it does not fit
+  std::optional<Shortage> shortage;  // set if the layout does not fit
 };
 
 std::string print_layout(const OneLayout& one, const std::string& format);

@@ -27,7 +27,7 @@ std::array<double, 2> least_squares(const std::vector<std::array<double, 2>>& x)
   return {c0, c1};
 }
 
-// How the seconds of a row divide: those that grow with the time of products, and the others.
+// The two parts of a row's seconds: those that grow with the time of products, and the others.
 struct Division {
   double products, others;
 };

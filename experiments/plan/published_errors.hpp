@@ -1,11 +1,11 @@
 // How far predictions are from a table's measurements, beside two simple baselines, which fit their constants to all rows:
 //
-//   constant     tokens / (GPUs · c): every GPU takes c tokens a second
+//   constant     tokens / (GPUs · c): every GPU processes c tokens a second
 //   closed form  c1 · flops (1 + bubble) / GPUs + c2 · passes of layers: a rate of flops, and a cost of every layer's pass
 //
-// "Two rows fitted" is of another kind: seconds of products are multiplied by one constant, all others by a second, so that
-// two rows agree; the errors are those of the other rows. The two rows are those in which products have the most different
-// shares of the time.
+// The third comparison, "two rows fitted", is of a different kind. It multiplies the seconds of products by one constant and
+// all other seconds by a second one, so that two rows agree. Its errors are those of the other rows. The two rows are those
+// whose shares of products differ most.
 #pragma once
 #include <optional>
 #include <vector>
@@ -20,7 +20,7 @@ struct Compared {
 };
 
 struct Errors {
-  double mean = 0, median = 0, greatest = 0;  // of |predicted / measured - 1|
+  double mean = 0, median = 0, greatest = 0;  // mean, median and maximum of |predicted / measured - 1|
 };
 
 Errors errors_of(const std::vector<double>& predicted, const std::vector<Compared>& rows);
@@ -31,7 +31,7 @@ Errors errors_of_closed_form(const std::vector<Compared>& rows);
 struct FittedPair {
   std::size_t first, second;  // rows
   double products, others;    // the constants
-  Errors errors;              // of the other rows
+  Errors errors;              // the errors of the other rows
 };
 std::optional<FittedPair> fitted_to_two(const std::vector<Compared>& rows);  // nullopt: fewer than three rows
 

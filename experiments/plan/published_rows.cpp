@@ -12,7 +12,7 @@
 namespace chorale::plan {
 namespace {
 
-// The settings of a row, with those of the series for what the table does not have.
+// The settings of a row. A setting that the table does not have comes from the series.
 class Settings {
  public:
   Settings(const Series& series, const Row& row) : series_(series), row_(row) {}
@@ -54,7 +54,7 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   TrainingOptions& o = request.plan.options;
   o.shape = shape_of(series, s);
   o.compute = series.type == "f16" ? DType::f16 : DType::bf16;
-  // Selective recomputation is that of scores (Korthikanti et al.), which fused attention never keeps.
+  // Selective recomputation recomputes the attention scores (Korthikanti et al.), which fused attention never keeps.
   o.recompute = series.recompute == Recompute::full ? Recompute::full : Recompute::none;
   request.system.software.recomputes_attention = series.recompute == Recompute::selective;
   o.batch.micro = attempt.micro_batch;
@@ -76,13 +76,13 @@ StepRequest request_of(const Series& series, const System& machine, const Settin
   if (attempt.interleave > 1) word += fmt::format(".v{}", attempt.interleave);
   request.plan.layout = parse_layout(word, gpus);
   request.plan.backends = {{"", "mpi"}};
-  // Long vectors go around rings; the few numbers that all ranks exchange at the end of a step go by the shortest way.
+  // Long vectors use ring algorithms. The few values that all ranks exchange at the end of a step use the fastest algorithm.
   request.plan.algorithms = {{"", "ring"}, {"world", "auto"}};
   request.plan.selector = std::make_shared<const Selector>();
   return request;
 }
 
-// `chosen_by_us`: the interleaving is not published. Then it is one that the schedule takes without exceptions.
+// `chosen_by_us`: the interleaving is not published. It is then chosen so that chunks and micro-batches divide evenly.
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
@@ -92,8 +92,9 @@ bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) 
   return s.of("layers") % (l.stages() * l.chunks) == 0 && (l.chunks == 1 || micro_batches % l.stages() == 0);
 }
 
-// Interleaving takes micro-batches in groups of as many as there are stages. Some programs also take other numbers; then the
-// time, which grows evenly with the number, is that between or beyond two numbers that fit.
+// An interleaved schedule takes micro-batches in groups of as many as there are stages. Some programs also accept other
+// numbers of micro-batches. The time grows linearly with the number, so it is interpolated or extrapolated from two numbers
+// that fit.
 double seconds_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
@@ -110,7 +111,7 @@ double seconds_of(const StepRequest& request) {
   return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
 
-// Bytes of the fullest rank: those that a plan counts, and the scores of attention in parts.
+// Bytes of the fullest rank: those that a plan counts, and the attention scores if attention is not fused.
 double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *

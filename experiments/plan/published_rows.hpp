@@ -13,12 +13,12 @@ namespace chorale::plan {
 using Row = std::map<std::string, double>;
 
 struct PredictedRow {
-  double seconds = 0;          // of the step
+  double seconds = 0;          // duration of the step
   double seconds_if_slow = 0;  // with products that take 0.1 % longer
   std::int64_t micro_batch = 1;
   std::string layout;
-  double tokens_per_gpu = 0, flops_per_gpu = 0, layer_passes = 0, bubble = 0;  // of the simple baselines
-  double published_flops = 0;  // by the formula of PTD-P, of all GPUs: for tables in TFLOP/s
+  double tokens_per_gpu = 0, flops_per_gpu = 0, layer_passes = 0, bubble = 0;  // inputs of the simple baselines
+  double published_flops = 0;  // flops of a step by PTD-P's formula: for tables in TFLOP/s
 };
 
 PredictedRow predict_row(const Series& series, const System& machine, const Row& row);

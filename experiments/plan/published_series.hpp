@@ -1,6 +1,6 @@
 // Assumptions about a published table, one set for each measured column: the machine, the software, and how the model was
-// trained. The file experiments/published/assumptions.toml states them, with their reasons. None of its numbers belongs to
-// one row of a table.
+// trained. The file experiments/published/assumptions.toml states them, with their reasons. None of its numbers applies to
+// only one row of a table.
 //
 //   [[series]]
 //   name = "PTD-P, table 1"          columns = "heads hidden layers t p gpus batch"
@@ -17,9 +17,9 @@
 namespace chorale::plan {
 
 struct Series {
-  std::string name, measured;               // of the table; of the column
+  std::string name, measured;               // name of the table; name of the column
   std::vector<std::string> columns;         // settings that the table's rows must have
-  bool one_host = true, many_hosts = true;  // whether rows on one host, and on several, belong to it
+  bool one_host = true, many_hosts = true;  // whether rows on one host, and on several, belong to the series
   bool fits_two_rows = false;               // also show errors with two constants fitted to two rows
   std::map<std::string, double> given;      // settings that the rows do not have
   std::string machine;
@@ -31,7 +31,7 @@ struct Series {
   bool sequence_parallel = false, reduces_in_bf16 = false, one_bucket = true;
   double dropout = 0.1;
   std::vector<std::int64_t> interleave{1};
-  double closed_form_flops = 1;  // of a step, relative to those without recomputation
+  double closed_form_flops = 1;  // flops of a step, relative to a step without recomputation
 };
 
 std::vector<Series> read_series(const std::filesystem::path& file);

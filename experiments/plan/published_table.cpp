@@ -17,9 +17,9 @@ enum class Use { setting, measured, ignored };
 struct Column {
   const char *name, *also;
   Use use;
-  double most = 0;  // of a setting: a whole number from 1 on
+  double most = 0;  // largest value of a setting, which is a whole number from 1 on
 };
-// Names of columns. `also`: how other papers call it.
+// Names of columns. `also` is the name that other papers use.
 constexpr Column columns[] = {
     {"hidden", "hidden size", Use::setting, 1e6},
     {"heads", "attention heads", Use::setting, 1e5},

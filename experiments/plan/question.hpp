@@ -31,8 +31,9 @@ QuestionPointer published_table(Asked& asked);
 // Scripts read from the exit code whether a layout fits.
 inline int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Exit::check); }
 
-// Checks that the layout that was asked for is legal and suits the machine and the hosts. The returned request has it, with
-// what `auto` means for it; `choices` are lines that say why. `any_length`: the sequence length is still to be found.
+// Checks that the layout that was asked for is legal and suits the machine and the hosts. Returns a request with this
+// layout, in which every `auto` is replaced; `choices` has a line for each choice that says why. `any_length`: the sequence
+// length is still to be found.
 struct PlacedRequest {
   PlanRequest request;
   std::vector<std::string> choices;

@@ -55,7 +55,7 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
     all[i].bytes <= 1.05 * request.memory ? fit.push_back(std::move(all[i])) : void(++result.too_large);
   }
   std::ranges::stable_sort(fit, {}, &Found::estimate);
-  std::map<std::array<std::int64_t, most_axes>, int> executed;  // of each division of the ranks, only the three fastest
+  std::map<std::array<std::int64_t, most_axes>, int> executed;  // executed ways of each division of the ranks: at most three
   double fastest = 0;                                           // estimate
   for (Found& found : fit) {
     if (result.best.size() >= request.executed && found.estimate > (1 + estimate_error) * fastest) break;
@@ -75,8 +75,8 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
   return result;
 }
 
-// The fastest way to use this layout: of the three with the fastest estimates that fit. If none fits, the way that needs the
-// least memory.
+// The fastest way to use this layout. It executes the three ways with the fastest estimates among those that fit. If none
+// fits, it returns the way that needs the least memory.
 Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layout& layout) {
   std::vector<Found> ways = ways_of(layout, request);
   if (ways.empty()) ways.push_back({layout, std::max<std::int64_t>(1, request.micro_batch), Recompute::none});
@@ -94,7 +94,7 @@ Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layo
   return *std::ranges::min_element(best, {}, [](const Found& f) { return f.step.seconds; });
 }
 
-// Why this way recomputes: the next lesser recomputation does not fit. "" if it does, or if nothing is recomputed.
+// Why this way recomputes: the next lesser recomputation does not fit. "" if that fits, or if nothing is recomputed.
 std::string why_recompute(const SearchRequest& request, const Found& way) {
   if (way.recompute == Recompute::none) return "";
   Found lesser = way;

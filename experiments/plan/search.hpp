@@ -1,7 +1,7 @@
 // Searches for the fastest way to train a model on a system of accelerators (space.hpp says which ways there are).
 //
-//   1  estimate   blocks are alike, so two models of one and two blocks tell the time and memory of all (a closed form)
-//   2  prune      what does not fit in memory
+//   1  estimate   all blocks are alike, so two models of one and two blocks give closed forms for the time and memory of all
+//   2  prune      ways that do not fit in memory are left out
 //   3  execute    the fastest estimates, up to three of each division of the ranks, are planned and simulated exactly, by
 //                 the real code: at least twelve, and all whose estimate may still win
 //
@@ -23,19 +23,20 @@ struct SearchRequest {
   StepRequest step;  // the model, batch and system; its layout, micro-batch and recomputation are searched for
   std::int64_t ranks = 1;
   double memory = 0;    // bytes that a rank may use
-  double capacity = 0;  // bytes of which the table shows the share: the limit that was given, or the accelerator's memory
+  double capacity = 0;  // the table shows bytes as a share of this: the limit that was given, or the accelerator's memory
   std::int64_t micro_batch = 0;  // 0: searched for
   WholeTraining whole = {};
   std::function<bool(const Layout&)> wanted;  // which layouts the flags allow
-  std::size_t executed = 12, rows = 0;        // how many are executed at least, and shown; rows 0: all that were executed
-  std::vector<Layout> explained = {};         // one, put beside the fastest, or two, put side by side
+  std::size_t executed = 12, rows = 0;        // the fewest ways to execute; rows to show, 0: all that were executed
+  std::vector<Layout> explained = {};         // one layout to compare with the fastest, or two to compare with each other
   std::string assumed = "";
 };
 
 // Predicted steps differ from published ones by 1 to 8 % in the mean of a table (docs/planner.md). So the order of two ways
 // whose times differ by less is not known.
 inline constexpr double planner_error = 0.08;
-// Estimates differ from executed steps by up to so much. So ways whose estimates are within it of the fastest may still win.
+// Estimates differ from executed steps by up to this share. So ways whose estimates are within it of the fastest may still
+// win.
 inline constexpr double estimate_error = 0.1;
 
 struct Found {
@@ -43,8 +44,8 @@ struct Found {
   std::int64_t micro_batch = 1;
   Recompute recompute = Recompute::none;
   double estimate = 0;             // seconds, by the closed form
-  double bytes = 0;                // of the fullest rank: estimated, and planned once it is executed
-  PredictedStep step;              // once it is executed
+  double bytes = 0;                // memory of the fullest rank: estimated, then planned once it is executed
+  PredictedStep step;              // known once it is executed
   std::string why_recompute = "";  // "recompute full, because selective would need …", of a way that is explained
   std::string name() const;        // "dp4.tp8.pp8, micro-batch 1, recompute full"
 };
@@ -56,7 +57,7 @@ struct SearchResult {
   std::size_t considered = 0, too_large = 0;
 };
 
-// The table, and what is explained.
+// The table, and below it the explained layouts.
 std::string print_search(const SearchRequest& request, const std::string& format, const Session& session);
 
 }  // namespace chorale::plan

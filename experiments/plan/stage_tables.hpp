@@ -1,5 +1,5 @@
 // The tables of `chorale plan` for one layout, with a row or a few rows for each stage: memory, traffic, and what lives in a
-// slow tier. For people, equal rows of neighboring stages are one: "1-14".
+// slow tier. For people, equal rows of neighboring stages are merged: "1-14".
 #pragma once
 #include "experiments/plan/wording.hpp"
 #include "parallel/plan/plan.hpp"

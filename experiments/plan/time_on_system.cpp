@@ -16,14 +16,14 @@ namespace {
 
 double spent(const ClassTime& time, Spent kind) { return time.kernels.seconds[static_cast<std::size_t>(kind)]; }
 
-// Seconds of a class by what they are spent on, in the order of the table's columns.
+// The seconds of a rank class by kind of work, in the order of the table's columns.
 Shares shares_of(const ClassTime& time, const std::set<std::string>& axes) {
   Shares all{{"products", spent(time, Spent::products)},
              {"attention", spent(time, Spent::attention)},
              {"other kernels", spent(time, Spent::elements)},
              {"update", spent(time, Spent::update)},
              {"tp calls", time.calls},
-             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // not what rounding leaves
+             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // ignores what rounding leaves
   for (const std::string& axis : axes) {
     const auto found = time.waits.find(axis);
     all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);
@@ -38,8 +38,8 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
   return axes;
 }
 
-// The textbook's time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage. "" for schedules
-// that split backward passes, because their bubble is smaller.
+// The textbook formula for the time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage. ""
+// for schedules that split backward passes, because their bubble is smaller.
 std::string closed_form(const PredictedStep& step, const StepRequest& request) {
   const Layout& l = request.plan.layout;
   const TrainingOptions& o = request.plan.options;
@@ -65,7 +65,7 @@ std::string shares_in_words(const PredictedStep& step) {
 
 }  // namespace
 
-// For csv, each row also has what belongs to the whole step.
+// In csv, each row also has the values that belong to the whole step.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as) {
   const std::set<std::string> axes = axes_of(step.step);
   std::vector<std::string> columns{"stage", "ranks"};

@@ -14,9 +14,10 @@ namespace chorale::plan {
 // The seconds of a rank, by what they are spent on. The means over all ranks add up to the step.
 using Shares = std::vector<std::pair<std::string, double>>;
 Shares mean_shares(const PredictedStep& step);
-Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; all have the same kinds
+Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; classes have equal kinds
 
-// Where the time goes, and the step's cost; with the time, GPU-hours and energy of a whole training if its tokens are given.
+// Says where the time goes and what the step costs. If the tokens of a whole training are given, it adds the training's
+// time, GPU-hours and energy.
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 // The same by class of ranks, one row each.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as);

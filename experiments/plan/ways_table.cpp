@@ -20,7 +20,7 @@ std::string times_the(const Found& fastest, const Found& found, const Wording& a
   return (!as.plain() && &found != &fastest && std::abs(ratio - 1) <= planner_error ? "~ " : "") + as.number(ratio);
 }
 
-// The two kinds of spending that grew most.
+// The two kinds of work whose time grew most, compared with the best way.
 std::string why_slower(const PredictedStep& step, const PredictedStep& best) {
   const Shares theirs = mean_shares(best);
   std::vector<std::pair<double, std::string>> more;

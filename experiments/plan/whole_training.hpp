@@ -3,7 +3,7 @@
 //
 //   states    16 bytes a parameter in f32 with Adam, 2.54 TiB for GPT-3 175B, and what each of many ZeRO replicas keeps
 //   time      tokens × flops of a token / flops per second: 288 years of a V100 at 35 TFLOP/s for 300 billion tokens
-//   ZeRO 3    sends 1.5 times the bytes of plain replicas, if weights and sums of gradients have the same type
+//   ZeRO 3    sends 1.5 times the bytes of plain replicas, if weights and gradient sums have the same type
 #pragma once
 #include <string>
 

@@ -19,7 +19,7 @@ class Wording {
   std::string column(const std::string& name, const std::string& unit = "") const;
   std::string bytes(std::int64_t bytes) const;                // −1: unknown
   std::string seconds(double seconds, int digits = 4) const;  // "" below 0: unknown
-  std::string share(double share) const;                      // of 1
+  std::string share(double share) const;                      // a fraction, such as 0.495
   std::string number(double value, int digits = 4) const;
 
  private:
@@ -28,8 +28,8 @@ class Wording {
 
 std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
 
-// From this share of its memory on, a rank may fail although its plan fits: libraries and fragmentation take memory that the
-// plan does not count.
+// A rank that needs at least this share of its memory may fail although its plan fits, because libraries and fragmentation
+// take memory that the plan does not count.
 inline constexpr double tight_share = 0.9;
 std::string words_for_room(double needed,
                            double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and whether it is tight

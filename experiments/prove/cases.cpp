@@ -32,8 +32,8 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   return row;
 }
 
-// The case of a layout with a suitable micro-batch size, the first of these that fits: the requested size; a replica's share
-// of the batch (in a pipeline 2, so that a step has several micro-batches); 1.
+// The case of a layout with a suitable micro-batch size. It takes the first size that fits: the requested one; a replica's
+// share of the batch (with a pipeline 2, so that a step has several micro-batches); 1.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.batch.micro, batch = plain.options.batch.global;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
@@ -55,7 +55,7 @@ bool accepts(const Case& row) try {
   return false;
 }
 
-// The case with the variation; nothing if the case has one rank, or the variation does not fit it.
+// The case with the variation applied; nothing if the case has one rank, or if the variation does not fit it.
 std::optional<Case> changed(Case row, const Variation& variation) {
   if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row) || !accepts(row)) return {};
   row.variation = variation.words;

@@ -1,4 +1,4 @@
-// The cases to prove: each is a way to train the same model, and all must give the same bits. First come the layouts, then
+// The cases to prove. Each is a way to train the same model, and all must give the same bits. First come the layouts, then
 // variations of layouts: cases that change one more thing, such as the algorithm or the bucket size.
 #pragma once
 #include <string>
@@ -13,20 +13,20 @@ struct Case {
   Layout layout;
   ByAxis backends, algorithms;
   TrainingOptions options;
-  train::DocumentMask documents;  // of the data; a variation may replace them
+  train::DocumentMask documents;  // the documents of the data; a variation may replace them
   bool few_labels = false;        // the first two thirds of a sample have no targets, so some context ranks have none
   std::string variation = "";     // "bucket 1 KiB"
 };
 
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
-// ranks that fits. All other settings are those of `plain`, and so is the order of axes unless the word names one.
+// ranks that fits. Other settings come from `plain`. So does the order of axes, unless the layout names one.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
 // For each layout in `words`, cases that change one more thing. `what` names the kinds of changes (variations.hpp). In
 // `words`, "all" here stands for a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
-// For each layout in `words`, cases that change one thing of each kind in `what`: all combinations. On more than 4 ranks, a
-// few combinations that contain every pair of changes.
+// For each layout in `words`, cases that change one thing of each kind in `what`. Up to 4 ranks there is a case for every
+// combination. On more ranks there are only a few, which together contain every pair of changes.
 std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                            const std::vector<std::string>& what);
 inline constexpr std::int64_t most_ranks_of_products = 4;

@@ -1,6 +1,6 @@
-// How long a proof will take, estimated before its first case: each case is as much work as the run on one rank, which has
-// been timed by then. Ranks that share cores work one after another; ranks with a core each gain about half of what they
-// could.
+// Estimates how long a proof will take, before its first case runs. Each case is as much work as the run on one rank, which
+// has been timed by then. Ranks that share a core run one after another. If each rank has a core, the speed-up is about half
+// of the ideal one.
 #pragma once
 #include <vector>
 

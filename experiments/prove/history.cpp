@@ -36,7 +36,7 @@ std::string parameter_of(const std::string& tensor) {
   return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
 }
 
-constexpr const char* choices = "choices";  // of experts: parallel/state/fingerprint.hpp
+constexpr const char* choices = "choices";  // the counts of experts' choices: parallel/state/fingerprint.hpp
 
 bool is_gradient(const std::string& tensor) { return tensor.starts_with("gradient/"); }
 
@@ -71,7 +71,7 @@ std::string History::text() const {
 History History::read(const std::string& text) {
   History history;
   std::istringstream in(text);
-  (in >> history.seconds >> history.failed_at).ignore();  // the blank
+  (in >> history.seconds >> history.failed_at).ignore();  // skips the blank
   std::getline(in, history.failure);
   for (std::string word; in >> word;) {
     std::size_t prints = 0;
@@ -123,7 +123,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
-    if (!is_gradient(tensor)) {  // the gradients and their norm were compared first, and were equal
+    if (!is_gradient(tensor)) {  // gradients and their norm were compared first, and were equal
       sums = {"the optimizer, which sums nothing over ranks"};
       ways.clear();
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");

@@ -27,7 +27,7 @@ struct History {
 };
 
 struct Difference {
-  std::int64_t step = 0;  // from 1
+  std::int64_t step = 0;  // counted from 1
   // Name of the tensor, "loss", "choices" (the counts of experts' choices), "gradient norm", or "its end" if the run ended
   // before this step.
   std::string tensor;

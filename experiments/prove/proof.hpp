@@ -20,7 +20,7 @@ struct Proof {
   Case row;
   History history;
   std::int64_t number = 0;  // row of /cases
-  int failed_on = 0;        // the world rank that failed first
+  int failed_on = 0;        // the world rank on which it failed first
   std::optional<Difference> difference;
 
   Outcome outcome() const;
@@ -69,7 +69,7 @@ class Records {
   void write_verdicts();
 
   Recorder& recorder_;
-  std::vector<std::string> verdicts_;  // of all cases
+  std::vector<std::string> verdicts_;  // the verdicts of all cases
   Table &proofs_, &steps_;
 };
 

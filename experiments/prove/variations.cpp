@@ -68,7 +68,7 @@ std::vector<Variation> of_schedules() {
   return all;
 }
 
-// One variation for each order of all axes. Several of them may put the axes of a layout in the same order.
+// One variation for each order of all axes. On a layout with fewer axes, several of them may give the same order.
 std::vector<Variation> of_orders() {
   Layout whole;
   whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
@@ -92,8 +92,8 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
-// Each kind of shard in a file, all that the layout has, and the inputs of blocks that full recomputation keeps. Windows are
-// so small that an update has several.
+// Variations with shards in a file: each kind of shard alone, then all kinds that the layout has. One more puts the block
+// inputs that full recomputation keeps into a file. Windows are so small that an update needs several.
 std::vector<Variation> of_places() {
   std::vector<Variation> all;
   for (const auto& [name, parameters, gradients, optimizer] : {std::tuple{"parameters", true, false, false},
@@ -110,8 +110,9 @@ std::vector<Variation> of_places() {
   return all;
 }
 
-// The optimizer updates at another time, with all that the layout lets it have in a slow tier. Nothing is clipped, because
-// clipped steps neither overlap nor speculate: tests/parallel/step/updates_test.cpp has steps whose updates are rolled back.
+// Variations in which the optimizer updates at another time, with as much of the state in a slow tier as the layout allows.
+// Gradients are not clipped, because clipped steps neither overlap nor speculate. tests/parallel/step/updates_test.cpp tests
+// steps whose updates are rolled back.
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})
@@ -126,13 +127,14 @@ std::vector<Variation> of_updates() {
   return all;
 }
 
-// Packs samples. A sixth of a sequence is a document, on average.
+// Packs samples. On average, a document is a sixth of a sequence.
 void pack(Case& row) {
   row.documents.documents = fmt::format("random:{}", std::max<std::int64_t>(row.options.shape.sequence / 6, 1));
   row.options.batch.packed = true;
 }
 
-// Schemes without the bits of one rank are left out. A cut by work differs from others only if samples are packed.
+// Schemes that do not give the bits of one rank are left out. A cut by work differs from other cuts only if samples are
+// packed.
 std::vector<Variation> of_contexts() {
   std::vector<Variation> all;
   for (const ContextScheme& scheme : context_schemes())
@@ -175,7 +177,7 @@ std::vector<Variation> of_capacities() {
   return all;
 }
 
-// The last two use the counts of whole steps.
+// The last two variations use counts over whole steps.
 std::vector<Variation> of_balances() {
   return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::sequence; }),
           always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::step; }),
@@ -186,7 +188,7 @@ std::vector<Variation> of_balances() {
           })};
 }
 
-// A combination: the number of a variation of each kind.
+// A combination: for each kind, the index of one variation.
 using Numbers = std::vector<std::size_t>;
 using Lists = std::vector<std::vector<Variation>>;
 
@@ -224,7 +226,8 @@ std::vector<Variation> combined(const Lists& lists, const std::vector<Numbers>& 
   return variations;
 }
 
-// A change of one kind and a change of another one. Of a single kind, the change with itself.
+// A change of one kind together with a change of another kind: kind, change, kind, change. With only one kind, a change is
+// paired with itself.
 using Pair = std::array<std::size_t, 4>;
 
 std::set<Pair> pairs_in(const Numbers& numbers) {
@@ -265,7 +268,7 @@ std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, co
   return combined(lists, all_numbers(lists));
 }
 
-// Takes the combination with the most pairs that are still missing, until none is missing.
+// Repeatedly takes the combination with the most missing pairs, until no pair is missing.
 std::vector<Variation> pairwise(const std::vector<std::string>& of_kinds, const Case& plain) {
   const Lists lists = lists_of(of_kinds, plain);
   std::vector<Numbers> all = all_numbers(lists), taken;

@@ -1,8 +1,8 @@
-// A variation changes a case in one more way than by its layout. Most variations must not change the bits: other backends
+// A variation changes something else about a case than its layout. Most variations must not change the bits: other backends
 // and algorithms, other sizes of buckets and micro-batches, recomputation, other orders of axes, other schemes and cuts of
-// context parallelism, shards and activations in a file, updates during the backward pass. Variations of experts' routing,
-// capacity and balance change the model, those of documents change the data, and delayed updates change the training. Their
-// cases are compared with one rank that has the same change.
+// context parallelism, shards and activations in a file, updates during the backward pass. The remaining variations do
+// change the bits. Those of experts' routing, capacity and balance change the model, those of documents change the data, and
+// delayed updates change the training. Their cases are compared with a run on one rank that has the same change.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
@@ -15,7 +15,7 @@ namespace chorale::prove {
 
 struct Variation {
   std::string words;                  // "recompute full"
-  std::function<bool(Case&)> change;  // false: the case cannot be changed so
+  std::function<bool(Case&)> change;  // returns false if the case cannot be changed in this way
 };
 
 // The kinds of variations.
@@ -30,7 +30,7 @@ std::vector<Variation> variations_of(const std::string& kind, const Case& plain)
 
 // All ways to make one change of each kind.
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain);
-// Some of these, so few that every pair of changes of two kinds is in at least one of them.
+// A subset of these combinations in which every pair of changes of two kinds occurs at least once.
 std::vector<Variation> pairwise(const std::vector<std::string>& of_kinds, const Case& plain);
 
 }  // namespace chorale::prove

@@ -10,8 +10,8 @@
 namespace chorale::report {
 namespace {
 
-constexpr double top = 12, bar_height = 16, lane = 22, under = 18, most_name = 0.35;  // most_name: of the width
-constexpr double name_height = 18;  // where names stand above their bars, because there is no room beside them
+constexpr double top = 12, bar_height = 16, lane = 22, under = 18, most_name = 0.35;  // most_name: as a share of the width
+constexpr double name_height = 18;  // height of a name that stands above its bar, because there is no room beside it
 constexpr double units_per_tick = 90;
 constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
 
@@ -47,7 +47,8 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
-// The values stand in a column on the right: behind a whisker, a value would seem to be that of the whisker's end.
+// The values are in a column on the right. Directly behind a whisker, a value would look like the value of the whisker's
+// end.
 std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<Bar> bars;

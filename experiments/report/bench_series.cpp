@@ -9,7 +9,7 @@
 namespace chorale::report {
 namespace {
 
-// Columns of /series that are part of the question, and settings that say the same as columns of /series.
+// Columns of /series that are part of the question, and settings that only repeat columns of /series.
 constexpr const char* conditions[] = {"dtype", "redop", "root", "ranks", "hosts", "in_place", "cache", "memory"};
 const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm", "dtype", "op",     "root",
                                             "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
@@ -17,7 +17,7 @@ const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm
 
 struct Found {
   std::string block, settings;  // `settings`: see other_settings
-  std::string pretended;        // --hosts: where the algorithms were told that ranks are
+  std::string pretended;        // --hosts: the hosts that the algorithms were told to assume
   std::map<std::string, std::vector<std::string>> words;
   std::map<std::string, std::vector<double>> numbers;
   std::size_t rows = 0;

@@ -1,6 +1,6 @@
-// Benchmark rows, as figures and verdicts compare them. Only rows of one cell are compared: the same question and the same
-// size. A question is an operation with its conditions: type, operator, root, ranks, hosts, in place or not, hot or cold
-// cache, kind of memory. Everything else, such as the backend and the algorithm, makes a series.
+// Benchmark rows, as figures and verdicts compare them. Only rows of the same cell are compared: those with the same
+// question and the same size. A question is an operation with its conditions: type, operator, root, ranks, hosts, in place
+// or not, hot or cold cache, kind of memory. Everything else, such as the backend and the algorithm, distinguishes series.
 //
 //   question                          bytes    series
 //   all_reduce, 2 ranks                1024    shm ring │ shm direct │ mpi ring

@@ -22,16 +22,16 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 // run, median and spread are those of its samples, and say nothing about the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
-// The median over the blocks of a number that each run has once, with the spread of the blocks. Runs without the number
-// (NaN) do not count; the median is NaN if no run has it.
+// The median over the blocks, with their spread, of a number that each run has once. Runs without the number (NaN) do not
+// count; the median is NaN if no run has it.
 Summary over_repetitions(const std::vector<const Run*>& runs, const std::function<double(const Run&)>& number);
 
-// The same for each of several numbers, such as one per rank. A run that has another count of them does not count.
+// The same for each of several numbers, such as one per rank. A run with a different count of numbers is ignored.
 std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers);
 std::vector<double> medians_of(const std::vector<Summary>& summaries);
 
-// The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions". `blocks`: what
-// the pairs share.
+// The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions". `blocks`
+// names what the pairs share.
 std::string test_for(const std::vector<ByBlock>& kinds, const std::string& blocks = "repetitions");
 
 // The name of a spread: "range of the runs", or, for one run, "95 % interval of its steps' median". `samples`: what the run

@@ -61,8 +61,8 @@ constexpr const char* hatchings[series_colors] = {
     "<circle cx=\"4\" cy=\"4\" r=\"2.4\"/>",
 };
 
-// The dashes and the hatching of a look. From look 8 on, a color has those of the next color but one, so that no dashes meet
-// the same mark twice.
+// The dashes and the hatching of a look. From look 8 on, a color takes those of the color two places later, so that no
+// combination of dashes and mark occurs twice.
 std::size_t second_of(std::size_t look) { return (look + 2 * (look / series_colors)) % series_colors; }
 
 std::vector<std::pair<std::string, std::string>> named_colors(bool in_dark) {
@@ -91,7 +91,7 @@ std::string with_values(std::string css) {
 
 std::string fill_of(std::size_t look) { return fmt::format("url(#hatch{})", look % series_looks); }
 
-// The hatchings that a picture uses. "": all.
+// SVG that defines the hatchings that a picture uses; for "", all hatchings.
 std::string definitions(const std::string& picture = "") {
   std::string svg;
   for (std::size_t look = 0; look < series_looks; ++look)
@@ -103,7 +103,7 @@ std::string definitions(const std::string& picture = "") {
   return svg.empty() ? "" : "<defs>\n" + svg + "</defs>\n";
 }
 
-// Without the places that show values to a pointer.
+// Removes the circles that show values when the pointer rests on them.
 std::string without_hovers(const std::string& svg) {
   std::string kept;
   for (const std::string& line : split(svg, '\n'))

@@ -1,5 +1,5 @@
 // Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print. A picture
-// that leaves the page takes its style along.
+// that is saved as a file includes its style.
 //
 // Each series is recognized by its color (Okabe and Ito's palette, safe for color blindness), its dashes or hatching, and
 // its mark. Text widths are estimates, slightly too wide.
@@ -10,7 +10,8 @@
 
 namespace chorale::report {
 
-// The number of colors, and of looks. Look 8 has the color of look 0, but other dashes and another mark. Look 16 is look 0.
+// The number of colors, and of looks. Look 8 has the color of look 0, but different dashes and a different mark. Look 16 is
+// look 0.
 inline constexpr std::size_t series_colors = 8, series_looks = 16;
 
 struct LegendEntry {

@@ -37,7 +37,7 @@ struct Axis {
 struct Point {
   double x = 0, y = 0;
   double low = absent, high = absent;  // the ends of an interval; NaN: none
-  std::string name = {};               // of a dot
+  std::string name = {};               // the name of a dot
 };
 
 //   series   in the look of its series, with marks          limit, model   dashed, without marks
@@ -75,7 +75,7 @@ struct BarChart {
 
 struct Cell {
   std::string words, about;  // the text in the cell, and its tooltip
-  std::string series = {};   // whose look the cell has; "": the cell shows an amount
+  std::string series = {};   // the series whose look the cell has; "": the cell shows an amount
   double strength = 0;       // the amount, from 0 to 1
 };
 
@@ -88,7 +88,7 @@ struct CellChart {
   std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
 };
 
-// The parts of bars are no series of the page: they have the looks 0, 1 and so on in every chart.
+// The parts of bars are not series of the page. In every chart they have the looks 0, 1 and so on.
 std::string draw(const LineChart& chart, Looks& looks, double width = half_width);
 std::string draw(const BarChart& chart, Looks& looks, double width = half_width);
 std::string draw(const CellChart& chart, Looks& looks, double width = half_width);

@@ -80,7 +80,7 @@ std::vector<std::string> series_names(const Group& series, const std::string& se
 // Adds the latencies. A row of /series gives the median of its calls, each timed on its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
   std::map<std::string, std::map<const Run*, double>> medians;  // seconds, by name of the series
-  std::vector<std::string> names;                               // of the series, in order of first appearance
+  std::vector<std::string> names;                               // names of the series, in order of first appearance
   for (const Run* run : runs) {
     const Group series = run->group("series");
     const auto of_run = series_names(series, other_settings(*run));
@@ -121,7 +121,7 @@ const char* name_of(Unit unit) {
   return "1";
 }
 
-// The numbers of the table, and what its words say beside them.
+// The table for programs: plain numbers, and columns for what the text table says in words.
 TextTable table_for_programs(const std::vector<Difference>& differences) {
   TextTable table(
       {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});

@@ -23,7 +23,7 @@ struct Metric {
   bool more_is_better = false;
   bool is_speed = false;  // false for a phase of a step: the table shows it to explain the speed, but --check ignores it
   ByBlock launches = {};  // one number per launch, by the launch's name
-  bool is_bench = false;  // from a benchmark, which can have many launches in one record; else from a training run
+  bool is_bench = false;  // true: from a benchmark, which can have many launches in one record; false: from a training run
 };
 
 std::vector<Metric> metrics_of(const RecordSet& records);

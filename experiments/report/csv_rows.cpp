@@ -119,7 +119,7 @@ void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& r
   if (rows.empty() || summary.empty()) return;
   const std::string dimension = summary.front().dimensions.at(0);
   const auto before = static_cast<std::size_t>(summary.front().shape.at(0));
-  for (const char* needed : {"tokens_per_s", "eval_loss"})  // a suite of benchmarks has neither
+  for (const char* needed : {"tokens_per_s", "eval_loss"})  // a suite of benchmarks has neither of them
     if (std::ranges::find(summary, needed, &Variable::name) == summary.end())
       summary.push_back(
           {needed, "1", {dimension}, {static_cast<std::int64_t>(before)}, std::vector<std::string>(before, "nan")});

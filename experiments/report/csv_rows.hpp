@@ -4,8 +4,8 @@
 //   "PyTorch, compiled",5210,
 //   "PyTorch, compiled",5188.5,
 //
-// Each line is one run. Lines with the same label are repetitions of each other; they did not take turns with other runs, so
-// they are not paired with them. `held-out loss` and `ranks` may be left out. Other columns are ignored.
+// Each line is one run. Lines with the same label are repetitions of each other. They did not take turns with other runs, so
+// they are not paired with those. `held-out loss` and `ranks` may be left out. Other columns are ignored.
 #pragma once
 #include "experiments/report/record_set.hpp"
 
@@ -13,11 +13,11 @@ namespace chorale::report {
 
 inline constexpr const char* rows_beside = "outside.csv";  // read with every record in its folder
 bool is_csv(const std::string& file);
-// The files, with the CSV files that lie beside them, unless they are named too.
+// Adds the CSV files that lie beside these files, unless they are already among them.
 std::vector<std::string> with_rows_beside(const std::vector<std::string>& files);
 std::vector<Run> runs_in_csv(const std::string& file);  // throws a usage error that names the line
 
-// Appends such rows to the variables of /summary, one row of the suite's table each: "mine-r1", "mine-r2", ….
+// Appends such rows to the variables of /summary, each as one row of the suite's table: "mine-r1", "mine-r2", ….
 void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& rows);
 
 }  // namespace chorale::report

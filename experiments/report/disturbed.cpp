@@ -8,7 +8,7 @@
 namespace chorale::report {
 namespace {
 
-// Empty if nobody watched. Older records do not say how many cores a host has.
+// Empty if no load was measured. Older records do not say how many cores a host has.
 std::vector<OtherWork> work_in(const Group& ranks) {
   const std::vector<double> cores = ranks.numbers("others"), stolen = ranks.numbers("stolen"), load = ranks.numbers("load"),
                             of = ranks.numbers("cores");
@@ -27,7 +27,7 @@ std::vector<OtherWork> work_in(const Group& ranks) {
 
 std::string disturbance_of(const RecordSet& records) {
   std::vector<OtherWork> all;
-  std::set<const Source*> suites;  // a suite watches for all its runs
+  std::set<const Source*> suites;  // a suite measures the load once for all its runs
   for (const Run& run : records.runs) {
     if (!run.source || run.simulated() || suites.contains(run.source.get())) continue;
     std::vector<OtherWork> work = run.prefix.empty() ? std::vector<OtherWork>{} : work_in(run.source->group("/ranks"));

@@ -1,5 +1,5 @@
-// Whether other programs disturbed what a report shows. The measurement warned on stderr, where neither a pasted table nor a
-// page has it; each report repeats the warning in one line, from the numbers in /ranks.
+// Says whether other programs disturbed the runs that a report shows. The measurement warned on stderr, which neither a
+// pasted table nor a page contains. So each report repeats the warning in one line, from the numbers in /ranks.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace chorale::report {
 
-// "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine", of the busiest
-// host of all runs. "" if no host was busy, and of simulated runs.
+// "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine", for the busiest
+// host of all runs. "" if no host was busy. Simulated runs are ignored.
 std::string disturbance_of(const RecordSet& records);
 
 }  // namespace chorale::report

@@ -47,7 +47,7 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   std::string reason = recorded_reason(record);
   if (reason.empty() && status != "stopped") reason = seen_reason(file);
   const bool was_stopped = reason.starts_with(stopped_mark);
-  for (const std::string_view said : {"error: ", stopped_mark})  // the heading says it
+  for (const std::string_view said : {"error: ", stopped_mark})  // the heading already says this
     if (reason.starts_with(said)) reason = reason.substr(said.size());
   const bool known = !reason.empty();
   if (!known) reason = status == "stopped" ? "by a signal" : status == "running" ? last_sign_of_life(record) : "see its log";

@@ -44,7 +44,8 @@ std::string layout_of(const Run& run) {
   }
 }
 
-// "6×384" leaves out settings of the shape. Where runs would have equal labels, adds those that differ between them.
+// A name such as "6×384" does not state every setting of the shape. If two runs would have equal labels, adds the settings
+// in which they differ.
 void tell_shapes_apart(std::vector<Run>& runs) {
   std::map<std::string, std::vector<Run*>> by_label;
   for (Run& run : runs)
@@ -77,7 +78,7 @@ void label_all(std::vector<Run>& runs, const std::string& metric) {
     std::set<std::string> keys = differing[run.command];
     if (metric == by_loss) keys.erase("seed");
     std::vector<std::string> words;
-    if (run.command == another_program) continue;  // it has its label
+    if (run.command == another_program) continue;  // it already has a label
     if (run.command == "train")
       words.push_back(run.layout = layout_of(run));
     else

@@ -3,7 +3,7 @@
 //   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring
 //
 // Runs with the same label are repetitions of each other. A row of a CSV file is a repetition only of rows in such files. If
-// it has the label of one of our runs, its file is named, as in "dp4 (mine.csv)".
+// it has the same label as one of our runs, its label also names its file, as in "dp4 (mine.csv)".
 #pragma once
 #include <set>
 #include <string>

@@ -10,7 +10,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double top = 26, bottom = 280;
-constexpr double units_per_point = 3.75, units_per_hover = 12, units_per_tick = 100;  // of the width
+constexpr double units_per_point = 3.75, units_per_hover = 12, units_per_tick = 100;  // distances along the width
 constexpr std::size_t most_marks = 24, most_ticks = 6;
 
 Scale scale_of(const Axis& axis, const std::vector<double>& values) {
@@ -35,7 +35,7 @@ class Plot {
     axes();
     std::vector<LegendEntry> legend;
     for (const Line& line : chart_.lines)
-      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // first: looks are in this order
+      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // first: in the order of looks
     if (!chart_.hollow.empty()) legend.push_back({chart_.hollow, "<circle class=\"hollow\" cx=\"12\" cy=\"6\" r=\"3.4\"/>"});
     using enum Line::Kind;
     for (const Line::Kind kind : {other, limit, model, series, hollow})
@@ -193,7 +193,7 @@ class Plot {
     }
   }
 
-  static constexpr int digits = 5;  // of a value that the pointer rests on
+  static constexpr int digits = 5;  // significant digits of a value that the pointer rests on
 
   const LineChart& chart_;
   Looks& looks_;

@@ -4,8 +4,9 @@
 //   held-out loss   the least is best   a sample is a seed: repetitions with one seed repeat its loss, so they say nothing
 //                                       about chance. Runs that differ only in their seed are therefore one row
 //
-// The suite says which (`metric`), or --metric. Otherwise settings decide: if the runs differ in one that changes what they
-// learn but not their speed, such as lr, their speed answers no question.
+// The suite (`metric`) or --metric names the metric. Otherwise the settings decide. If the runs differ in a setting that
+// changes what they learn but not their speed, such as lr, they are judged by their loss, because comparing their speed
+// would be pointless.
 #pragma once
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ inline constexpr const char *by_settings = "auto", *by_speed = "tokens/s", *by_l
 const std::vector<std::string>& metrics();                  // their names (ranking.cpp)
 Option& add_metric(Options& options, std::string& metric);  // --metric
 
-// By the settings in which training runs differ.
+// Chooses the metric by the settings in which training runs differ.
 std::string metric_for(const std::set<std::string>& differing);
 // Returns the settings that change what a run learns, except its seed.
 std::vector<std::string> that_change_learning(const std::set<std::string>& differing);

@@ -65,7 +65,7 @@ std::string html_paragraph(const std::string& text, const std::string& kind = ""
   return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : " class=\"" + kind + "\"", escape_xml(text));
 }
 
-// Keys can scroll it, too.
+// A table that can also be scrolled with the keyboard.
 std::string scrolled(const std::string& table) {
   return fmt::format("<div class=\"table\" tabindex=\"0\">{}</div>\n", table);
 }
@@ -148,7 +148,8 @@ std::string disturbed(const RecordSet& records) {
   return disturbance.empty() ? "" : html_paragraph(disturbance + ".", "warning");
 }
 
-// The SVG with another class: "roomy" for wide windows, "narrow" for phones. The name space is implied within HTML.
+// Returns the SVG with a different class: "roomy" for wide windows, "narrow" for phones. The name space is implied within
+// HTML.
 std::string for_windows(std::string svg, const std::string& kind) {
   constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";
   if (const auto at = svg.find(name_space); at != std::string::npos) svg.erase(at, name_space.size());
@@ -156,8 +157,8 @@ std::string for_windows(std::string svg, const std::string& kind) {
   return svg.insert(svg.find(start) + start.size(), kind + " ");
 }
 
-// A drawing takes half of a wide page. If it is alone in its row, it takes the whole. The first of an odd number is often an
-// overview.
+// Whether a drawing is alone in its row. On a wide page it then takes the whole width instead of half. With an odd number of
+// drawings, the first is alone, because it is often an overview.
 bool is_alone(const Figure& figure, std::size_t chart) {
   return figure.wide || (chart == 0 && figure.charts.size() % 2 == 1);
 }

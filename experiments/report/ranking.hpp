@@ -1,5 +1,5 @@
-// Which runs of a page are best: by the metric that their suite names, or by speed. The table of the runs has this order,
-// and so have all charts with one bar per run.
+// Ranks the runs of a page by the metric that their suite names, or by speed. The table of the runs and all charts with one
+// bar per run have this order.
 //
 //   criterion       of a run                                     best
 //   tokens/s        its steps after the warm-up                  highest

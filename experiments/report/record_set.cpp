@@ -79,7 +79,7 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
   return run;
 }
 
-// With one seed, repetitions have the same loss.
+// Makes the seed the block of a run, because repetitions with one seed have the same loss.
 void make_seeds_blocks(std::vector<Run>& runs) {
   for (Run& run : runs)
     if (const std::string seed = run.setting("seed"); run.command == "train" && !seed.empty()) run.block = "seed " + seed;

@@ -23,7 +23,7 @@ namespace chorale::report {
 // cold. --warm-up or else the suite sets the number of these steps. Without both (by_rule), it is a tenth of the steps, at
 // most ten. A run that ended during its warm-up keeps its steps.
 inline constexpr std::int64_t by_rule = -1;
-std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // the steps excluded of so many
+std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // number of steps excluded
 // Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 
@@ -68,7 +68,7 @@ struct Run {
   std::map<std::string, std::string> attributes, settings;
   std::map<std::string, std::string> differing;  // settings in which runs of its command differ, as words: "warm-up 3"
   std::shared_ptr<const Source> source;          // null for a row of a CSV file
-  std::map<std::string, std::vector<Variable>> tables;  // of such a row, by group
+  std::map<std::string, std::vector<Variable>> tables;  // tables of such a row, by group
   std::string prefix;                                   // the beginning of the paths of its groups: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
@@ -85,13 +85,13 @@ struct RecordSet {
   std::vector<std::string> files;
   std::vector<std::string> questions;  // the questions of the suites, which serve as titles
   std::string metric = by_speed;       // what training runs are judged by (metric.hpp)
-  bool metric_is_told = false;         // by the suite or the user; otherwise by the settings
+  bool metric_is_told = false;         // the suite or the user named it; otherwise settings decided
   std::vector<Run> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.
   std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
-  std::set<std::string> differing_settings() const;            // in which the training runs differ
+  std::set<std::string> differing_settings() const;            // the settings in which the training runs differ
 };
 
 // `metric`: one of metrics(), or by_settings.

@@ -74,7 +74,7 @@ std::vector<Variable> variables_of(const RecordFile& file, const std::string& gr
   return variables;
 }
 
-// `most`: lines; -1 for all.
+// `most`: how many lines to print; -1 for all.
 void print_texts(const Variable& variable, std::int64_t most) {
   fmt::print("{}:\n", escape_control(variable.name));
   std::vector<std::string> lines;

@@ -13,7 +13,7 @@ namespace chorale::report {
 struct RecordFile {
   std::string name;
   Reader reader;
-  std::vector<Run> rows = {};  // rows of CSV files, which stand in /summary (csv_rows.hpp)
+  std::vector<Run> rows = {};  // rows of CSV files, which belong to /summary (csv_rows.hpp)
 };
 
 struct Wanted {
@@ -23,7 +23,7 @@ struct Wanted {
   std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };
 
-std::string shortened(const std::string& cell);  // a number with a point to six digits
+std::string shortened(const std::string& cell);  // rounds a number with a decimal point to six digits
 
 void require_group(const RecordFile& file,
                    const std::string& group);  // throws a usage error with the nearest name if there is no such group

@@ -109,7 +109,7 @@ std::string parts_of(const Run& run) {
   return join(words, ", ");
 }
 
-// The gradient's norm: its last value and its greatest. The table below shows few steps, so it may leave out a spike.
+// The gradient's norm: its last and its largest value. The table below shows few steps, so it may leave out a spike.
 std::string gradient_of(const std::vector<double>& steps, const std::vector<double>& norms) {
   std::size_t most = norms.size();
   for (std::size_t i = 0; i < norms.size(); ++i)
@@ -193,9 +193,9 @@ std::string some_steps(const Run& run, std::size_t most, std::size_t columns) {
   return "\n" + table.print("text", columns);
 }
 
-constexpr const char* not_compared = "not compared";  // the verdict of a case that prove has not come to
+constexpr const char* not_compared = "not compared";  // the verdict of a case that prove has not reached
 
-// The main table of a record that is not of training.
+// The main table of a record that is not about training.
 struct Answer {
   const char *group, *columns;
 };

@@ -27,14 +27,14 @@ class Scale {
   bool holds(double value) const;
   double place(double value) const;                                         // 0 at the low end, 1 at the high end
   std::vector<double> ticks(std::size_t most) const;                        // about `most` round values
-  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with as many digits as make them differ
+  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with enough digits to tell them apart
 
   double low() const { return low_; }
   double high() const { return high_; }
 
  private:
   double base() const { return unit_ == Unit::bytes ? 2 : 10; }
-  double stretched(double value) const;  // of a symmetric axis: its position is linear in this
+  double stretched(double value) const;  // for a symmetric axis: positions are linear in this
   std::vector<double> symmetric_ticks(std::size_t most) const;
   std::vector<double> multiples(double step) const;
 
@@ -42,7 +42,7 @@ class Scale {
   Unit unit_;
   double low_ = 0, high_ = 1;
   bool counts_ = false;  // all values are whole numbers, such as steps, so that ticks between them mean nothing
-  double near_ = 1;      // of a symmetric axis: the power of ten at most as large as any value but zero
+  double near_ = 1;      // for a symmetric axis: a power of ten, not larger than any value but zero
 };
 
 }  // namespace chorale::report

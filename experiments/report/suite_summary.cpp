@@ -46,7 +46,7 @@ std::string missing_in(const Reader& record, std::size_t columns) {
 
 struct FiguresInText {
   std::string tables;    // each with its finding
-  std::string findings;  // of the other figures, one sentence each
+  std::string findings;  // the findings of the other figures, one sentence each
 };
 
 std::string table_with_finding(const Figure& figure, std::size_t columns) {

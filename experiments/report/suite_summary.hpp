@@ -7,8 +7,8 @@
 
 namespace chorale::report {
 
-bool holds_runs(const Reader& record);     // whether it is such a record
-bool holds_summary(const Reader& record);  // whether it is a suite's: it has one row per run in /summary
+bool holds_runs(const Reader& record);     // whether it is a record of many runs
+bool holds_summary(const Reader& record);  // whether it is the record of a suite, with one row per run in /summary
 
 // The tables that answer the question, each with its finding: the runs side by side, or else the first figure with data.
 // `columns`: the width of the screen; 0: no limit.
@@ -17,7 +17,7 @@ std::string answer_of(const RecordSet& records, std::size_t columns);
 // The table of the fastest series of a benchmark, with its finding. "" if no cell has two series.
 std::string fastest_of(const RecordSet& records, std::size_t columns);
 
-// `files`: the record, and CSV files whose rows stand beside its runs.
+// `files`: the record, and CSV files whose rows are shown beside its runs.
 std::string suite_summary(const std::vector<std::string>& files, std::int64_t warm_up, const std::string& metric,
                           std::size_t columns);
 

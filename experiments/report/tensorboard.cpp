@@ -72,7 +72,7 @@ std::string frame(const Message& event) {
   return length + masked_crc(length) + event.bytes() + masked_crc(event.bytes());
 }
 
-// Seconds since 1970 of the start that a record's root names, "2026-11-21T03:41:37Z"; 0 if it names none.
+// The start that a record's root names, "2026-11-21T03:41:37Z", in seconds since 1970; 0 if it names none.
 double start_of(const std::string& launchdate) {
   std::tm parts{};
   return strptime(launchdate.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) ? static_cast<double>(timegm(&parts)) : 0;
@@ -83,8 +83,8 @@ struct Column {
   const char* tag;
 };
 
-// One frame per row of a table, with those of the columns that are known in some row. A NaN among known values is written,
-// because a loss that became NaN must be seen.
+// One frame per row of a table. A column is left out if it has no known value in any row. In the other columns NaN is
+// written too, because a loss that became NaN must be seen.
 std::string frames_of(const Group& table, const std::vector<double>& times, const std::vector<Column>& columns) {
   std::vector<std::pair<std::string, std::vector<double>>> known;
   for (const auto& [variable, tag] : columns)
@@ -104,7 +104,7 @@ std::string frames_of(const Group& table, const std::vector<double>& times, cons
   return frames;
 }
 
-// The wall-clock time of each row of `table` by those of the training steps: the time of the last step that is not later.
+// The wall-clock time of each row of `table`: the time of the last training step that is not later than the row.
 std::vector<double> times_of(const Group& table, const std::vector<double>& train_steps, const std::vector<double>& times) {
   std::vector<double> found;
   for (const double step : table.numbers("step")) {
@@ -114,7 +114,7 @@ std::vector<double> times_of(const Group& table, const std::vector<double>& trai
   return found;
 }
 
-// A word from a file as the name of a folder.
+// Turns a word from a file into the name of a folder.
 std::string as_name(const std::string& word) {
   const std::string name = replace_all(word, '/', '_');
   return name.empty() || name.front() == '.' ? "run" + name : name;

@@ -98,7 +98,7 @@ MemoryUse memory_of(const Run& run) {
 
 double largest_peak(const Run& run) {
   double most = last_of(run.group("train").numbers("peak_bytes"));
-  if (!std::isnan(most)) return most;  // else, of an older record, an upper bound
+  if (!std::isnan(most)) return most;  // an older record has only an upper bound
   for (const auto& rank : memory_of(run).held) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
 }

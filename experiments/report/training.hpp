@@ -8,19 +8,19 @@ namespace chorale::report {
 double held_out_loss(const Run& run);                        // loss of the last evaluation, nats per token
 double loss_floor(const Run& run);                           // entropy of the synthetic language, nats per token
 double largest_peak(const Run& run);                         // the most bytes that any rank held at once
-const Run& fullest_of(const std::vector<const Run*>& runs);  // of repetitions, the one with the largest peak
+const Run& fullest_of(const std::vector<const Run*>& runs);  // among repetitions, the one with the largest peak
 double bytes_per_step(const Run& run);    // bytes that all ranks send in a training step, without evaluations
 double steps_of_warm_up(const Run& run);  // the steps that speeds exclude; absent without steps
-double steady_median(const Run& run, const char* column);  // of a column of /train, after the warm-up; absent without steps
-double attention_imbalance(const Run& run);                // of processor time, along cp: the most of any rank over the mean
+double steady_median(const Run& run, const char* column);  // median of a column of /train, without the warm-up
+double attention_imbalance(const Run& run);                // processor time along cp: the largest of any rank / the mean
 double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps
 double step_seconds(const Run& run);   // median of the steady steps
 double comm_share(const Run& run);     // share of a step in which ranks waited for messages: median of the steady steps
 double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
 double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run
 
-// The largest free block of a rank over its free memory, after a step: the least of all steps and ranks. Older records have
-// none.
+// The largest free block of a rank divided by its free memory, after a step: the minimum over all steps and ranks. Older
+// records do not have it.
 double least_unfragmented(const Run& run);
 
 // By rank and category: the bytes held when the rank held the most at once, as measured and as planned (empty without a
@@ -29,7 +29,7 @@ double least_unfragmented(const Run& run);
 struct MemoryUse {
   std::vector<std::string> categories;
   std::vector<std::vector<double>> held, planned;
-  std::vector<std::string> stages = {};  // of a simulated run
+  std::vector<std::string> stages = {};  // names of the stages of a simulated run
   bool adds_up = true;                   // false in an older record
 };
 MemoryUse memory_of(const Run& run);
@@ -43,7 +43,7 @@ struct StepParts {
 };
 StepParts step_parts(const std::vector<const Run*>& runs);  // the mean of the shares over repetitions
 
-// The labels of a dimension, with blanks again.
+// The labels of a dimension, with their underscores turned back into blanks.
 std::vector<std::string> labels(const Group& group, const std::string& dimension);
 
 // Splits row-major values into rows of `columns` values.

@@ -18,7 +18,8 @@ std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Sch
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
 
-// Its times by the machine file, on problems like `shape` of several sizes; or a line that says that there are none.
+// The algorithm's times by the machine file's prices, on problems like `shape` of several sizes; or a line that says that
+// there are none.
 std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunks, const Selector& selector);
 
 }  // namespace chorale

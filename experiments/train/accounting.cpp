@@ -13,7 +13,7 @@
 namespace chorale::train {
 namespace {
 
-// Numbers and a text gathered from every rank, in rank order.
+// Integers and a text, gathered from every rank in rank order.
 struct Gathered {
   std::vector<std::vector<std::int64_t>> numbers;
   std::vector<std::string> texts;
@@ -96,9 +96,10 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
   keep_reason(run, error);
 }
 
-// The bytes between the slow tier and memory on all ranks, as planned and as counted. Returns whether they are equal; with
-// `left_out` they are not compared. Rank 0 records and reports them. It also says how much its file moved: whole blocks,
-// none for zeros that were never written, and those of initial values and checkpoints.
+// Compares the bytes that all ranks planned to move between the slow tier and memory with the bytes counted. Returns whether
+// they are equal; with `left_out` they are not compared. Rank 0 records and reports them. It also reports what its own file
+// read and wrote. That count is in whole blocks: it includes initial values and checkpoints, but not zeros that were never
+// written.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
   if (!training.memory().tier_memory()) return true;
   const std::string tier = about(training.options().offload, *training.memory().tier_memory());
@@ -128,7 +129,7 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   return troubles.empty();
 }
 
-// The piece of contiguous memory on each rank, and the requests that it served or left to other memory.
+// Records the contiguous arena of each rank, and the requests that it served or left to other memory.
 void record_contiguous(RunRecord& run, const Training& training) {
   if (!training.memory().arena()) return;
   const PlannedArena::Report mine = training.memory().arena()->report();
@@ -207,7 +208,7 @@ void Accounting::settle_memory(RunRecord& run, const Training& training) const {
 }
 
 bool Accounting::settle(RunRecord& run, Training& training) const {
-  training.settle_update();  // which moves bytes, too
+  training.settle_update();  // this also moves bytes
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   const std::vector<std::string> troubles = !left_out_.empty() ? std::vector<std::string>() : troubles_in(ranks);

@@ -25,7 +25,7 @@ class Accounting {
 
   void stepped(const StepResult& result) { counts_.count(result); }
   void evaluated() { ++counts_.evaluations; }
-  // Something sent what no plan says, so that the run cannot be compared: "an evaluation was cut short".
+  // Excludes the run from the comparison, because something was sent that no plan contains: "an evaluation was cut short".
   void leave_out(const std::string& why) { left_out_ = why; }
   // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,
   // on all ranks, whether all ranks sent what was planned.

@@ -7,7 +7,7 @@
 
 namespace chorale::train {
 
-// On rank 0.
+// Called on rank 0.
 void announce(RunRecord& run, const Team& team, Training& training, const Dataset& data, std::int64_t steps);
 
 }  // namespace chorale::train

@@ -1,5 +1,5 @@
-// Compares the work of attention on the ranks that divide sequences (cp): the pairs of a query and a key that it sees, which
-// predict the time, and the measured time.
+// Compares the attention work of the ranks that split sequences (cp). It shows the pairs of a query and a key that the query
+// attends to, which predict the time, and the measured time.
 //
 //   imbalance = the most of any rank along cp / the mean         1: even;  2 − 1/c: causal attention, c contiguous parts
 #pragma once

@@ -104,9 +104,9 @@ class Events {
   }
   static std::string in_batch(std::int64_t batch) { return batch > 1 ? fmt::format(", {} times", batch) : ""; }
 
-  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is shown whole; of a
-  // started (nonblocking) call, only the launch and the wait are shown. A started call also gets an event on a track of its
-  // own, from its launch until the rank knows that the call has finished.
+  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is shown as a whole,
+  // a started (nonblocking) call only by its launch and its wait. A started call also gets an event on a track of its own,
+  // from its launch until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const char* const category = call.message ? "pipeline" : "communication";
     const int track = track_of(call);

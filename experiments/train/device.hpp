@@ -30,7 +30,7 @@ class ComputeDevice {
   void compute_there(KernelOptions& kernels, NumericsKind numerics) const;
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null on the host
-  const std::shared_ptr<Memory>& memory() const { return memory_; }             // the GPU's; null on the host
+  const std::shared_ptr<Memory>& memory() const { return memory_; }             // the GPU's memory; null on the host
   const std::string& about() const { return about_; }                           // "cpu", "NVIDIA H200, shared by 4 ranks"
 
  private:

@@ -36,7 +36,7 @@ class Translation {
     for (const auto& [key, value] : file_.items())
       if (key != "scheduler") translate(key, value);
     apply_defaults(true);
-    if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // its rates win over the optimizer's
+    if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // its rates take precedence
     const auto is_off = [this](const char* type) { return is_absent(std::string(type) + ".enabled", true); };
     if (is_off("bf16") && is_off("bfloat16") && is_off("fp16")) apply_default("dtype", "f32", "bf16.enabled");
     complete_schedule();
@@ -215,7 +215,7 @@ class Translation {
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  // Ranks sum gradients in the type in which ZeRO-2 and 3 keep shards of them.
+  // ZeRO-2 and ZeRO-3 keep gradient shards in the same type in which ranks sum gradients.
   void require_one_type_of_gradients() {
     const Json travels = at("communication_data_type"), adds = at("data_types.grad_accum_dtype");
     const Json stage = at("zero_optimization.stage");

@@ -41,8 +41,8 @@ Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text
 Text gradient_type(const Json& v) { return v == "bf16" || v == "bfloat16" ? Text("bf16") : single(v); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// DeepSpeed gives the elements of a bucket, chorale the bytes. A gradient element has 4 bytes (8 in exact numerics and in
-// f64, where a bucket of these bytes has half as many elements).
+// DeepSpeed gives the size of a bucket in elements, chorale in bytes. A gradient element has 4 bytes. In exact numerics and
+// in f64 it has 8, so a bucket of the same bytes has half as many elements.
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -72,8 +72,8 @@ Text place_of_optimizer(const Json& v) { return place("optimizer", v); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed ignores the case of these names. Both its Adam and its AdamW decay the weights themselves, by default, instead
-// of adding the decay to the gradient.
+// DeepSpeed ignores the case of these names. By default, both its Adam and its AdamW decay the weights themselves instead of
+// adding the decay to the gradient.
 Text optimizer(const Json& v) {
   const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
   return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();

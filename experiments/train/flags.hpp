@@ -1,4 +1,4 @@
-// The options of a training run: model, numbers, batch, optimizer. Their names are those that Megatron-LM users know. They
+// The options of a training run: model, numerics, batch, optimizer. Their names are those that Megatron-LM users know. They
 // set the fields of one TrainingOptions, whose parts declare them (parallel/step/training_options.hpp). on() settles what
 // the options leave open.
 #pragma once
@@ -17,13 +17,13 @@ namespace chorale::train {
 
 class ComputeDevice;
 
-// What a run or a plan knows beside the options.
+// Facts that a run or a plan knows in addition to the options.
 struct Here {
-  int threads = 1;                        // of a rank, if --threads is not given
+  int threads = 1;                        // threads of a rank, if --threads is not given
   std::int64_t memory_limit = 0;          // bytes of a rank; 0: no limit
   const ComputeDevice* device = nullptr;  // where kernels run; null: on the host
-  bool on_accelerator = false;            // also in a plan for one, which has no device
-  bool hosts_known = true;                // which ranks share a host
+  bool on_accelerator = false;            // also true in a plan for an accelerator, which has no device
+  bool hosts_known = true;                // whether it is known which ranks share a host
 };
 
 class Flags {
@@ -33,8 +33,8 @@ class Flags {
   void declare_parallel(Options& options, const AskedLayout& layout);
   void declare_offload(Options& options);
 
-  // The options of a training with this layout: all that is relative, left open or derived gets its value here, except
-  // replicas.prefetch_units, for which a plan is needed. Throws a usage error if options contradict each other.
+  // The complete options of a training with this layout. Values that are relative, left open or derived are computed here,
+  // except replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each other.
   TrainingOptions on(const Layout& layout, const Here& here = {}) const;
 
   // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch size was
@@ -47,7 +47,7 @@ class Flags {
   LayoutLimits limits(std::int64_t world) const {
     return {shape_.shape(), world, global_batch_.value_or(0), micro_batch_.value_or(0), &all_axes(), asked_.context};
   }
-  void take_type(DType dtype) { asked_.compute = dtype; }  // instead of the default
+  void take_type(DType dtype) { asked_.compute = dtype; }  // replaces the default type
   std::int64_t steps() const { return steps_; }
   // A warning if the default warm-up of the learning rate takes most of the steps; else "".
   std::string long_warmup(const Options& options) const;

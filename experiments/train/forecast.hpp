@@ -6,7 +6,7 @@
 
 namespace chorale::train {
 
-// On rank 0. Without compute rates in the machine file, only a debug line says why nothing is predicted.
+// Called on rank 0. Without compute rates in the machine file, only a debug line says why nothing is predicted.
 void record_forecast(RunRecord& run, const PlanRequest& request);
 
 // "a step takes 1.2 s: ranks compute for 0.4 s of it on average"

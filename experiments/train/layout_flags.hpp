@@ -39,7 +39,8 @@ class LayoutFlags : public AskedLayout {
   bool all() const override { return takes_all_ && word_ == "all"; }
   bool allows(const Layout& layout) const;                 // with --layout all: whether the other flags allow this layout
   Layout asked() const override { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
-  // The ranks that a launch has, or, without a launcher, those that the layout needs at least: only MPI knows then.
+  // The number of ranks in the launch. Without a launcher, only MPI knows it; the result is then the least number of ranks
+  // that the layout needs.
   std::int64_t ranks_of(const Launch& launch) const;
   // Throws a usage error if a layout of several ranks was asked for, but the command, such as "train", runs as one process.
   void require_launched(std::int64_t world, const char* command) const;
@@ -53,7 +54,7 @@ class LayoutFlags : public AskedLayout {
   LayoutWord word() const;
   Layout asked(const LayoutWord& word) const;
   Layout smallest() const;  // the layout as given; a size to be inferred is 1
-  // As --shard-size or --hpz says; the layout's sizes are complete.
+  // Returns the layout with the shards that --shard-size or --hpz asks for. All sizes of the layout must be known.
   Layout with_shards(Layout layout, const LayoutWord& word) const;
   // Whether `flag` overrides `part` of the layout word. It does not if the word names this part and comes from a source of
   // higher precedence than the flag: --layout z1 on the command line overrides zero = 2 in a file.

@@ -12,7 +12,7 @@
 namespace chorale::train {
 namespace {
 
-// Beside the speed, because drops make a step faster: MFU counts the flops of dropped choices too.
+// Shown beside the speed. Dropped choices make a step faster, but MFU counts their flops too.
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
   return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
@@ -79,7 +79,7 @@ std::string Loop::run() try {
   throw;
 }
 
-// nullopt: the step failed, and training went back to a checkpoint.
+// nullopt: the step failed, and training was rolled back to a checkpoint.
 std::optional<StepResult> Loop::step() {
   Training& training = parts_.training;
   parts_.session.runtime->now(fmt::format("step {}", training.steps() + 1));
@@ -163,7 +163,7 @@ bool Loop::evaluate() {
   return false;
 }
 
-// Also before a save, so that no checkpoint holds a replica that differs.
+// Also called before a save, so that no checkpoint contains a replica that differs.
 void Loop::compare_replicas() {
   parts_.session.runtime->now(fmt::format("comparing replicas after step {}", parts_.training.steps()));
   require_equal_replicas(parts_.training);

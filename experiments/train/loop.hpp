@@ -52,7 +52,7 @@ class Loop {
 
  private:
   std::optional<StepResult> step();
-  bool report(const StepResult& result, double seconds);  // this and the next: whether a signal asks the run to stop
+  bool report(const StepResult& result, double seconds);  // this and the next return whether a signal asks the run to stop
   bool evaluate();
   void compare_replicas();
   void exceed_peak(double flops);

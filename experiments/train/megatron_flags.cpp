@@ -106,7 +106,7 @@ const Word flags[] = {
     only("moe-token-dispatcher-type", "alltoall", "use --moe-dispatch"),
     only("moe-router-dtype", "fp32", "scores are computed in f32"),
     sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron's draws random logits
-    // numbers
+    // numerics
     sets("bf16", "dtype", "bf16"),
     sets("fp16", "dtype", "f16"),
     same("initial-loss-scale"),

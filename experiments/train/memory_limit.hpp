@@ -3,7 +3,7 @@
 //   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
 //            ranks of the host, minus a reserve for the program itself; on a GPU: the GPU's free memory, divided by the
 //            ranks of the GPU
-//   8G       8 GiB. A warning tells if a rank's share of the memory is less
+//   8G       8 GiB. A warning says if a rank's share of the memory is smaller
 //   0        no limit: the operating system kills a rank that needs too much
 #pragma once
 #include <optional>
@@ -24,7 +24,7 @@ class MemoryLimit {
   bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
   std::string about() const;                                      // how an error introduces the number: "the limit is"
   std::string excess() const { return excess(share_); }           // a warning if a rank has less than the given limit, or ""
-  std::string excess(std::int64_t has) const;                     // the same if a rank has so many bytes
+  std::string excess(std::int64_t has) const;                     // the same for a rank that has `has` bytes
 
  private:
   std::optional<std::int64_t> asked_;  // the given bytes; none: auto

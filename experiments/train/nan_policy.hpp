@@ -35,16 +35,16 @@ class NanPolicy {
   void declare(Options& options);
   void check(bool saves_or_loads) const;  // throws a usage error if the policy could never help
   // Collective. Called after a step has thrown. If the run cannot go on, throws the step's error again. `checkpoints`:
-  // where the newest one is; "": there is none. Returns the result of a skipped step; nullopt if training went back.
+  // where the newest one is; "": there is none. Returns the result of a skipped step; nullopt after a rollback.
   std::optional<StepResult> handle(const NotFinite& error, Training& training, RunRecord& run,
                                    const std::filesystem::path& checkpoints);
-  void stepped() { skips_ = 0; }  // a step was fine
+  void stepped() { skips_ = 0; }  // a step succeeded
 
  private:
   void note(RunRecord& run, const MishapRow& row);
 
   std::string name_ = "abort";
-  int skips_ = 0, rolls_ = 0;  // in a row; from one checkpoint
+  int skips_ = 0, rolls_ = 0;  // skipped steps in a row; rollbacks to the same checkpoint
   std::int64_t rolled_to_ = -1;
   Table* table_ = nullptr;
 };

@@ -16,17 +16,17 @@ namespace chorale::train {
 class OffloadPlaces {
  public:
   void declare(Options& options, OffloadOptions& offload);
-  // Throws a usage error if the places contradict each other. `on_accelerator`: there, cpu means host.
+  // Throws a usage error if the places contradict each other. With `on_accelerator`, cpu means host.
   void place(OffloadOptions& offload, bool on_accelerator) const;
 
  private:
   bool places_any(const std::string& where) const;        // where: "=file", "=host"
-  std::int64_t places_of(const std::string& what) const;  // how many different ones
+  std::int64_t places_of(const std::string& what) const;  // number of different places for it
   std::vector<std::string> places_;
 };
 
-// Throws a usage error if the folder cannot be used, or is too small for these ranks of this host, of which it is known
-// only how many there are. Returns a warning, or "".
+// Throws a usage error if the folder cannot be used, or is too small for the ranks of this host. Only the number of these
+// ranks is known, not which they are. Returns a warning, or "".
 std::string check_offload(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here,
                           bool on_accelerator);
 

@@ -24,8 +24,8 @@ struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;
 };
-// By rank. The first rank of each machine measures all cores that the ranks of the machine use, each with `threads` threads;
-// the other ranks measure nothing.
+// By rank. The first rank of each machine measures all cores that the machine's ranks use: `threads` cores for each rank.
+// The other ranks measure nothing.
 std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads);
 
 // The key under which the machine file keeps the peak of products in this type on this many cores.
@@ -47,7 +47,8 @@ class ProductPeak {
 
   double flops() const { return sum_.flops; }  // the peak of the whole run, in flops per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
-  // Why the machine's file cannot keep a new peak: it is damaged, or another machine's. "" if it can, or need not.
+  // Why the machine's file cannot keep a new peak: it is damaged, or it belongs to another machine. "" if it can keep it, or
+  // need not.
   const std::string& file_trouble() const { return file_trouble_; }
 
  private:

@@ -27,7 +27,7 @@ std::vector<std::string> phase_names() {
   return names;
 }
 
-// The blocks of a model that have experts, by their numbers in the model.
+// The indices of the model's blocks that have experts.
 std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
   std::vector<std::string> numbers;
   for (std::int64_t block = 0; block < shape.layers; ++block)

@@ -1,6 +1,6 @@
 // The tables in the record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in
 // /eval. A model with experts has /experts, with a row per interval of steps, because a row can have many thousand numbers.
-// A simulated run (simulated.hpp) fills the same row of /train, and of /pipeline (gantt.hpp).
+// A simulated run (simulated.hpp) fills the same rows of /train and of /pipeline (gantt.hpp).
 #pragma once
 #include <limits>
 #include <string>
@@ -21,8 +21,9 @@ struct TrainRow {
   std::uint8_t skipped = 0;
   double dropped_share = std::numeric_limits<double>::quiet_NaN();
 
-  // What follows from step_time and tokens. `peak_flops`: of all ranks, 0: unknown. `exposed` and `bubble`: seconds of the
-  // step in which a rank waited for communication and for other stages, means over the ranks.
+  // Sets the columns that follow from step_time and tokens. `peak_flops` is the peak of all ranks together; 0: unknown.
+  // `exposed` and `bubble` are the seconds of the step in which a rank waited for communication and for other stages,
+  // averaged over the ranks.
   void set_rates(double flops_per_token, double peak_flops, double exposed, double bubble);
 
   static auto columns() {
@@ -104,7 +105,7 @@ struct ExpertsRow {
 struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
-  std::int64_t at_peak[categories] = {};                       // by category, when all together held the most
+  std::int64_t at_peak[categories] = {};                       // by category, when all categories together held the most
   std::int64_t most = 0;                                       // their sum: the peak of all categories together
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
@@ -120,7 +121,7 @@ class Records {
   Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
   TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
                 const std::vector<RankShare>& shares);                        // returns its row of /train
-  void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // of a model with experts, after step()
+  void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // with experts; call it after step()
   std::int64_t steps() const { return steps_; }                               // rows of /train
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
 
@@ -130,7 +131,7 @@ class Records {
   Table* experts_ = nullptr;
   bool drops_;
   double flops_per_token_;
-  ExpertsRow row_;  // of the steps since the last row of /experts
+  ExpertsRow row_;  // covers the steps since the last row of /experts
   std::int64_t interval_, steps_ = 0;
 };
 

@@ -59,7 +59,7 @@ bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& st
   try {
     stage();
     return true;
-  } catch (const std::exception& error) {  // every rank throws, though not the same
+  } catch (const std::exception& error) {  // every rank throws, but not the same error
     if (!may_fail || on_error_ == "abort" || exit_code_of(error) == static_cast<int>(Exit::watchdog)) throw;
     run.log.warn("step {} was not saved, and training goes on: {}", step, on_one_line(error.what()));
     return false;

@@ -31,8 +31,8 @@ struct SaveRow {
 class Saving {
  public:
   void declare(Options& options);
-  // Before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no room for a set of the
-  // model's state. Returns a warning if it has no room for all sets that exist at the same time, or "".
+  // Called before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no room for a set of
+  // the model's state. Returns a warning if it has no room for all sets that exist at the same time, or "".
   std::string check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
@@ -52,7 +52,7 @@ class Saving {
   bool none_ = false, in_background_ = false, said_not_shared_ = false;
   std::string on_error_ = "abort";
   std::unique_ptr<BackgroundSave> pending_;
-  double copied_seconds_ = 0;  // until the pending save went on in the background
+  double copied_seconds_ = 0;  // seconds until the pending save continued in the background
   Table* table_ = nullptr;
 };
 

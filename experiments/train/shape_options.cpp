@@ -15,7 +15,7 @@ namespace {
 struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
-  bool may_change = false;  // true: a run may resume with another value than the checkpoint's
+  bool may_change = false;  // true: a resumed run may have a value that differs from the checkpoint's
 };
 
 // A field of the experts as text; empty for a dense model, to which these options do not apply.
@@ -103,7 +103,7 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout and batch are not in `shape_options`, because presets do not set the one, and the other is not of the model.
+// `shape_options` has neither dropout, which presets do not set, nor the batch, which is not part of the model.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const Metadata metadata = metadata_of_checkpoint(path);
   const std::string origin = "model " + path.string();

@@ -24,11 +24,12 @@
 namespace chorale::train {
 namespace {
 
-// On what the ranks of each class spend the time of a step. Classes of a machine file without accelerators are single ranks.
+// How the ranks of each class spend the time of a step. If the machine file has no accelerators, each class is a single
+// rank.
 struct Simulated {
   double seconds = 0, peak_flops = 0;  // flops per second of all ranks; 0: unknown
   std::vector<std::string> classes;    // "stage 0"
-  std::vector<double> ranks;           // of each class
+  std::vector<double> ranks;           // number of ranks in each class
   std::vector<std::string> kinds;      // "products", "wait: dp" …
   std::vector<double> spent;           // seconds, by class and kind
   std::vector<double> sent;            // bytes of all ranks of each class; empty: unknown

@@ -1,6 +1,6 @@
 // `train --backend simulated:NAME`: one step of a run in virtual time, on one process. The record has the tables of a real
 // run, so that `compare` and `report` show simulated runs like others: /train with the step's time, /pipeline with the
-// passes of the stages, /memory with the planned bytes. /simulated says on what each stage spends its time.
+// passes of the stages, /memory with the planned bytes. /simulated shows how each stage spends its time.
 //
 //   machine of accelerators       the planner's executor (parallel/planner/step.hpp)
 //   calibrated machine file       the forecast of a step (parallel/forecast/step.hpp), up to 63 ranks
@@ -15,20 +15,20 @@ namespace chorale::train {
 
 class SimulatedRun {
  public:
-  // A layout without dp has one replica. A usage error if the step cannot be simulated; NoRoom if it needs more memory
-  // than an accelerator has.
+  // A layout without dp has one replica. Throws a usage error if the step cannot be simulated, and NoRoom if it needs more
+  // memory than an accelerator has.
   SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, const OptionsOf& options_of);
-  void record(Session& session, const std::string& run_dir) const;  // on one process
+  void record(Session& session, const std::string& run_dir) const;  // call it on one process
 
  private:
-  void require_memory(std::int64_t limit) const;  // limit: of --memory-limit; 0: none
+  void require_memory(std::int64_t limit) const;  // limit: from --memory-limit; 0: none
   std::string name_;
   Machine machine_;
   PlanRequest request_;
   std::vector<RankPlan> stages_;  // the plan of each stage's fullest rank
 };
 
-// The usage error for options that only a real run has.
+// Throws the usage error for options that only a real run has.
 [[noreturn]] void refuse_simulated(const std::string& name, int ranks);
 
 }  // namespace chorale::train

@@ -51,13 +51,13 @@ std::vector<std::pair<std::size_t, std::string>> Stragglers::step(const std::vec
   std::vector<std::pair<std::size_t, std::string>> slow;
   if (busy_[0].size() < window_steps) return slow;
   for (const std::vector<std::size_t>& group : peers_) {
-    std::vector<std::pair<double, std::size_t>> paces;  // seconds per work, in ascending order
+    std::vector<std::pair<double, std::size_t>> paces;  // seconds per unit of work, in ascending order
     for (const std::size_t rank : group)
       paces.emplace_back(median_of({busy_[rank].begin(), busy_[rank].end()}) / work_[rank], rank);
     std::ranges::sort(paces);
     for (std::size_t i = 0; i < paces.size(); ++i) {
       const auto [pace, rank] = paces[i];
-      const std::size_t middle = (paces.size() - 1) / 2;  // of the others
+      const std::size_t middle = (paces.size() - 1) / 2;  // median position when rank i is left out
       const double ratio = pace / paces[middle < i ? middle : middle + 1].first;
       if (ratio > slow_ratio && !named_[rank])
         slow.emplace_back(rank,

@@ -27,7 +27,7 @@ Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topol
   return {std::move(choice), std::move(order.why)};
 }
 
-// A rank that trains gets a layer or a piece of a file done within this time, unless it hangs.
+// A training rank finishes a layer, or a piece of a file, within this time, unless it hangs.
 constexpr double timeout_seconds = 60;
 
 Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
@@ -44,7 +44,7 @@ Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice
 
 std::int64_t Team::spare_memory_of(const TrainingOptions& options, int rank) {
   if (options.offload.any()) {
-    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default, which grows with the blocks that are returned
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default; fixed, because it would grow as large blocks are freed
     pool_->hold_at_most(plan_rank(plans(options), rank).peak_bytes);
   }
   return resident_memory().bytes;

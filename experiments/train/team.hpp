@@ -1,5 +1,5 @@
-// Connects the ranks of a run by the chosen backends, and arranges them as a mesh. Tensors live in a pool of the memory that
-// peers reach fastest.
+// Connects the ranks of a run by the chosen backends, and arranges them as a mesh. Tensors are allocated from a
+// pool in the memory that peers can access fastest.
 #pragma once
 #include <optional>
 
@@ -30,8 +30,8 @@ class Team {
 
   Mesh mesh() const;                   // collective: builds a new mesh with new groups
   Memory& memory() { return *pool_; }  // for the tensors of this rank
-  // Before the model exists. With offload, blocks that are returned leave the process, and the pool keeps few. Returns the
-  // resident bytes of the process.
+  // Called before the model exists. With offload, freed blocks go back to the operating system, and the pool keeps few of
+  // them. Returns the resident bytes of the process.
   std::int64_t spare_memory_of(const TrainingOptions& options, int rank);
   const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"

@@ -23,7 +23,7 @@ struct TraceSteps {
 };
 TraceSteps trace_steps(const std::string& text);  // "10:13", "10" or ""; otherwise throws a usage error
 
-// How many passes, how many calls, and how many layers and kernels each rank may record if the run has this many ranks.
+// How many passes each rank may record in a run of this many ranks; also how many calls, and how many layers and kernels.
 std::int64_t trace_room(std::int64_t ranks);
 
 // Collective, called after the last step. Rank 0 writes; only rank 0 needs `ranks`.

@@ -56,7 +56,8 @@ void look_below(const fs::path& folder, int deep, Found& newest) {
   }
 }
 
-// How the guards of its hosts saw a run end, unless its file was written later: the run then went on in the same folder.
+// How the run ended, as the guards of its hosts saw it. Ignored if its file was written later, because the run then went on
+// in the same folder.
 std::string end_seen_by_guards(const fs::path& metrics) try {
   std::error_code error;
   const fs::path folder = metrics.parent_path();

@@ -27,7 +27,7 @@ struct Evaluation {
 
 struct Metrics {
   std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
-  bool killed = false;                       // its guards saw it end, and the status is theirs
+  bool killed = false;                       // the guards of its hosts saw it end, and the status comes from them
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<Step> steps;
   std::optional<Evaluation> evaluation;  // the newest

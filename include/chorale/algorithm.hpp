@@ -17,7 +17,7 @@ struct Algorithm {
   const char* name;
   Schedule (*plan)(const Problem&);  // pure: the schedule depends only on the problem
   const char* about;
-  bool (*fits)(const Problem&) = nullptr;  // which problems it can solve; nullptr: all
+  bool (*fits)(const Problem&) = nullptr;  // whether it can solve a problem; nullptr: it solves all
 };
 
 inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !algorithm.fits || algorithm.fits(problem); }
@@ -26,7 +26,7 @@ inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)
 const std::vector<Algorithm>& all_algorithms();
 const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if none has that name
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
-// The same for problems that differ between ranks, as in an uneven all_to_all.
+// The same for problems that differ between ranks, for example those of an uneven all_to_all. `problems` is in rank order.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 // ── proof and picture ──
@@ -49,7 +49,7 @@ bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 struct Choice {
   std::string algorithm;           // a name in the table of algorithms, or "native"
-  int chunks = 1;                  // the number of chunks that its schedule is cut into
+  int chunks = 1;                  // number of chunks into which its schedule is cut
   std::string why;                 // the reason, for people to read
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
   bool everywhere = false;         // requested for every collective that has an algorithm of this name

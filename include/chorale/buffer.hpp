@@ -1,8 +1,9 @@
-// A Buffer owns bytes, a Slice borrows elements of them, and an Allocator lends bytes and counts them in a Ledger.
+// A Buffer owns memory. A Slice refers to elements in memory but does not own them. An Allocator creates buffers and counts
+// their bytes in a Ledger.
 //
 //   Allocator& memory = world.allocator();                       memory that peers read directly
 //   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if there is no room
-//   Slice s{b.data(), 1 << 18, DType::f32, b.device()};          the argument type of collectives; any memory will do
+//   Slice s{b.data(), 1 << 18, DType::f32, b.device()};          the argument type of collectives; may refer to any memory
 #pragma once
 #include <array>
 #include <chorale/element.hpp>
@@ -15,7 +16,7 @@
 
 namespace chorale {
 
-class Memory;  // where bytes come from: the heap, a file, a GPU
+class Memory;  // a source of memory: the heap, a file, a GPU
 
 struct Slice {
   void* data = nullptr;
@@ -28,8 +29,8 @@ struct Slice {
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
 };
 
-// Thrown when an allocation is refused. A caller that knows a better fix than a smaller model calls with_fix() to replace
-// the fix line.
+// Thrown when an allocation is refused. If the caller can suggest a better fix than a smaller model, it calls with_fix() to
+// replace the error's fix line.
 class MemoryRefused : public Error {
  public:
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
@@ -54,10 +55,10 @@ class Buffer {
   void* data() const { return data_; }  // nullptr if phantom
   std::int64_t bytes() const { return bytes_; }
   Category category() const { return category_; }
-  void count_as(Category category);  // from now on, in the ledger
+  void count_as(Category category);  // from now on, the ledger counts the bytes in this category
   Memory* memory() const { return memory_; }
   Device device() const;
-  bool phantom() const;  // its bytes are counted, but there are none
+  bool phantom() const;  // the ledger counts its bytes, but no memory was allocated
 
  private:
   void swap(Buffer& other) noexcept;
@@ -76,7 +77,7 @@ class Allocator {
     Memory* const other = others_[static_cast<std::size_t>(category)];
     return Buffer(other ? *other : memory_, ledger_, bytes, category);
   }
-  // From now on, bytes of this category are taken from another memory of the same device.
+  // From now on, buffers of this category are allocated from `other`, a different memory of the same device.
   void take_from(Memory& other, Category category) { others_[static_cast<std::size_t>(category)] = &other; }
   Ledger& ledger() const { return ledger_; }
   Memory& memory() const { return memory_; }

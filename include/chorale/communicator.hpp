@@ -8,12 +8,12 @@
 //
 // All ranks of a group start the same collectives in the same order. If a call differs between ranks, every rank gets an
 // error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
-// calls that this rank has in flight. This includes the calls of every group of this world and of the worlds joined to it by
+// calls that this rank has in flight. These may belong to any group of this world, or of a world joined to it by
 // WorldOptions::beside.
 //
 // Sizes. Each buffer has exactly the number of elements shown in this table, where n is the length of the whole vector; any
-// other number is an error. On ranks other than the root, a buffer marked "root" is ignored and may be Slice{}. The other
-// buffers state the type and the device of the call even if they are empty: Slice{nullptr, 0, DType::i32}.
+// other number is an error. On ranks other than the root, a buffer marked "root" is ignored and may be Slice{}. Every other
+// buffer must have the type and device of the call, even if the buffer is empty: Slice{nullptr, 0, DType::i32}.
 //
 //                   input             output                          input             output
 //   all_reduce      n                 n              reduce           n                 n (root)
@@ -23,13 +23,13 @@
 //
 // The vector is cut into one block per rank. With `counts`, counts[r] is the number of elements in rank r's block. Without
 // `counts`, blocks are equal, or the first blocks are one element longer if n is not a multiple of the number of ranks. But
-// gather, scatter and all_to_all without `counts` accept only equal blocks.
+// gather, scatter and all_to_all accept only equal blocks if there are no `counts`.
 //
-// In place. `input` and `output` may be the same vector, either on all ranks or on none. An argument that is one block is
-// then a part of that vector: rank r's `input` of all_gather and its `output` of reduce_scatter begin after the blocks of
-// ranks 0 to r−1. (An all_to_all with counts may be in place on some ranks only.) For an in-place reduce or
-// broadcast, every rank passes the vector as input and output. Buffers that overlap in another way give undefined results.
-// gather and scatter have no in-place form.
+// In place. `input` and `output` may be the same vector, either on all ranks or on none. An argument that the table calls
+// "own block" is then a part of that vector. On rank r, the `input` of all_gather and the `output` of reduce_scatter begin
+// after the blocks of ranks 0 to r−1. (An all_to_all with counts may be in place on some ranks only.) For an in-place reduce
+// or broadcast, every rank passes the vector as input and output. Buffers that overlap in another way give undefined
+// results. gather and scatter have no in-place form.
 //
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If one of them waits for
 // this rank in a later call, that call throws and names the rank that left. The destructor does not wait for other ranks,
@@ -38,9 +38,10 @@
 // ends the process. Otherwise it returns. Over ucx it returns only after every rank has left the world, even if that takes
 // longer than 2 s.
 //
-// Lifetimes. Buffers must stay valid until the call is over: for a started call, until wait() has returned or test() has
-// returned true. `counts` are read before the call returns, also by the start_ functions. Memory of allocator() must be
-// freed before the last communicator of its world is destroyed. The clock and the runtime must outlive all communicators.
+// Lifetimes. Buffers must stay valid until the call is over. A nonblocking call is over when wait() has returned or test()
+// has returned true. All functions, including the start_ functions, read `counts` before they return. Memory of allocator()
+// must be freed before the last communicator of its world is destroyed. The clock and the runtime must outlive all
+// communicators.
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <chorale/buffer.hpp>
@@ -73,9 +74,10 @@ struct Call {
   Redop op = Redop::sum;
   int root = 0;
   Counts counts = {};  // sizes of uneven blocks, one per rank; empty: cut evenly. Read before run or start returns
-  Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` are those of the sent blocks
-  // For an all_to_all with counts, if every rank knows the counts of all ranks: rank r sends everybodys[r · size + s]
-  // elements to rank s. Without them, shm and nccl exchange counts before each call. With them, the call is never in place.
+  Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` has the sizes of the sent blocks
+  // An all_to_all with counts may pass the counts of all ranks here, if every rank knows them: rank r sends everybodys[r ·
+  // size + s] elements to rank s. Then the call must not be in place. If this is empty, shm and nccl exchange counts before
+  // each call.
   Counts everybodys = {};
 };
 
@@ -99,7 +101,7 @@ class [[nodiscard]] Request {
   PendingCall* pending_ = nullptr;
 };
 
-struct Traffic {                    // what this rank has called and sent on one communicator
+struct Traffic {                    // the calls and sent bytes of this rank on one communicator
   std::int64_t calls = 0;           // number of calls; a call that the library cuts into pieces counts once for each piece
   std::int64_t bytes_sent = 0;      // sent by the schedules' send steps; −1 after a native call, whose bytes are unknown
   std::int64_t bytes_crossing = 0;  // of these, to ranks on other hosts; −1: unknown
@@ -135,16 +137,17 @@ class Communicator {
   // for all ranks or for none. While it is on, call native collectives by run(), never by start(), because the library does
   // not match a blocking call with a nonblocking one.
   void block_in_native(bool on);
-  // Algorithms are then chosen and planned as if rank r were on host hosts[r]; empty: all ranks on one host. Messages still
-  // travel between the hosts where the ranks are. Groups that split() makes later pretend too.
+  // From now on, algorithms are chosen and planned as if rank r were on host hosts[r]. If `hosts` is empty, all ranks count
+  // as being on one host. Messages are still sent between the real hosts. Groups that split() makes later inherit the
+  // pretended hosts.
   void pretend_hosts(const std::vector<int>& hosts);
   const std::vector<int>& hosts() const;  // the host of each rank, real or pretended; empty: all ranks are on one host
-  void go_by(std::shared_ptr<const Selector> selector);  // what `auto` consults; must hold the same data on all ranks
+  void go_by(std::shared_ptr<const Selector> selector);  // `auto` asks this selector, whose data must be equal on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
-  // Sets the device on which callers' buffers may lie, for all groups of the world. If the backend reaches only host memory,
-  // `device` copies such buffers to the host and back. Call this before any collective on device buffers. The buffers of one
+  // Allows callers' buffers on this device, for all groups of the world. If the backend reaches only host memory, `device`
+  // copies such buffers to the host and back. Call this before any collective on device buffers. The buffers of one
   // collective must be either all on the device or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
@@ -160,7 +163,7 @@ class Communicator {
 
   void run(const Call& call);  // blocks; throws on failure
   Request start(const Call& call);
-  void poll() const;  // makes progress like test(), for callers with other work to do
+  void poll() const;  // makes progress on all calls, for callers that compute between polls
 
   void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
   void all_reduce(Slice input, Slice output, Redop op = Redop::sum) { run({Collective::all_reduce, input, output, op}); }
@@ -226,16 +229,18 @@ class Communicator {
 
 // How a world behaves; not yet stable. Environment variables override these values.
 struct WorldOptions {
-  // A wait that sees no progress for this many seconds throws. Choose more than a peer's longest pause between two calls; 0
-  // means no limit. CHORALE_TIMEOUT=SECONDS overrides this value. Worlds joined by `beside` have the first world's limit.
+  // A wait that sees no progress for this many seconds throws. Choose a limit that is longer than any peer's pause between
+  // two calls; 0 means no limit. CHORALE_TIMEOUT=SECONDS overrides this value. A world that names another in `beside` uses
+  // that world's limit.
   double timeout_seconds = 600;
   // If a program opens several worlds, each world after the first names an earlier world here. A wait in any of these worlds
-  // then makes progress in all of them. Otherwise a rank that waits in one world may block a peer in another world, because
-  // the waiting rank does not send the rest of a message that the peer needs.
+  // then makes progress in all of them. Otherwise a rank that waits in one world does not send the rest of its messages in
+  // another world. A peer that needs them is then blocked.
   const Communicator* beside = nullptr;
-  // Where the ranks are. Null: open_world(backend, …) detects it; over an existing transport, all ranks are on one host.
+  // The hosts of the ranks. If null, open_world(backend, …) detects the hosts, and open_world(transport, …) assumes a single
+  // host.
   const Topology* topology = nullptr;
-  // Set if the world has only some of a program's ranks: the runtime of those ranks. The world keeps a reference to it.
+  // The runtime of this world's ranks, if the world has only some of the program's ranks. The world shares its ownership.
   std::shared_ptr<const mpi::Runtime> part = nullptr;
   const mpi::Runtime* runtime = nullptr;  // set by open_world(backend, …): the runtime of the ranks
 };

@@ -1,5 +1,5 @@
-// Errors: one exception type that carries three lines for the user (what, the numbers, the fix), where it was thrown,
-// and the program's exit code.
+// Errors: one exception type. It carries three lines for the user (what, the numbers, the fix), the source location, and the
+// program's exit code.
 //
 //   error: batch sizes do not divide                       what
 //     global_batch_size 24 is not a multiple of 16         the numbers
@@ -31,7 +31,8 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
-// Another rank failed or left first, so this one cannot go on. Where that rank has said why, this error need not be printed.
+// Another rank failed or left first, so this one cannot go on. If that rank has printed its own error, this one need not be
+// printed.
 class Consequence : public Error {
  public:
   Consequence(std::string what, std::string numbers, std::string fix,

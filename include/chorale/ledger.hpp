@@ -1,4 +1,4 @@
-// Where bytes lie, what they are for, and how many a rank holds.
+// Devices that hold memory, the purposes of memory, and a count of the bytes that a rank holds.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit
@@ -30,16 +30,16 @@ class Ledger {
   explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
 
   bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
-  void add(Category category, std::int64_t bytes);  // negative for returned bytes
+  void add(Category category, std::int64_t bytes);  // negative when memory is freed
 
   std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
   std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
   std::int64_t total() const { return total_; }
   std::int64_t total_peak() const { return total_peak_; }
-  // The bytes of the category when the total first reached its peak. Over all categories they add up to total_peak().
+  // The bytes of the category when the total first reached its peak. The sum over all categories is total_peak().
   std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
   std::int64_t limit() const { return limit_; }
-  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
+  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": the memory held now
 
  private:
   std::int64_t limit_;

@@ -1,11 +1,12 @@
-// Enumerations whose values have names that people give: --optimizer sgd is OptimizerKind::sgd. The names stand beside the
-// enumeration, in the order of its values:
+// Enumerations whose values users give by name: `--optimizer sgd` selects OptimizerKind::sgd. A function names_of() beside
+// the enumeration lists the names in the order of the values:
 //
 //   enum class OptimizerKind : std::uint8_t { adamw, sgd };
 //   constexpr auto names_of(OptimizerKind) { return Names{"optimizer", "adamw", "sgd"}; }
 //
-// A name becomes a value where it enters the program: in the option parser, a file, or named<OptimizerKind>("sgd"). Behind
-// that place nothing compares texts, so a wrong name in a program's source is an error of the compiler.
+// A name is converted to a value where it enters the program: by the option parser, by the reader of a file, or by
+// named<OptimizerKind>("sgd"). All other code uses the values and compares no strings. So a misspelled value in source code
+// is a compile error.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace chorale {
 
 template <std::size_t count>
 struct Names {
-  const char* what;  // one value in words, for errors: "optimizer"
+  const char* what;  // what errors call a value: "optimizer"
   std::array<const char*, count> names;
 
   template <class... Name>

@@ -60,7 +60,7 @@ class Blocks {
 // The hosts of some of the ranks, numbered in the order of their first rank; empty if these ranks are on one host.
 std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
 std::vector<int> hosts_among(const std::vector<int>& hosts);  // of all ranks
-int number_of_hosts(const std::vector<int>& hosts);           // `hosts`: by rank; 1 if it is empty
+int number_of_hosts(const std::vector<int>& hosts);           // `hosts` has the host of each rank; empty: 1
 
 struct Problem {
   Collective what;
@@ -68,9 +68,9 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;        // input and output share a vector: see input_home()
+  bool in_place = false;        // input and output are parts of one vector: see input_home()
   Blocks taken = {};            // all_to_all: the blocks this rank receives; `blocks` are those it sends
-  std::vector<int> hosts = {};  // by rank: its host, in any numbering; empty: all ranks are on one host
+  std::vector<int> hosts = {};  // the host of each rank, in any numbering; empty: one host
 
   // Rank 0's problem, with `count` elements cut evenly, as in most calls. For an all_to_all, `count` is the length of one
   // rank's input, and all blocks have count / size elements.

@@ -18,29 +18,29 @@ struct Launch;
 namespace chorale::mpi {
 
 // This process as a rank of MPI. It must be the first object in main, so that everything else is destroyed before MPI is
-// finalized; run_ranks sees to that. If the program has initialized MPI itself, with thread support, it also finalizes it.
-// Messages of the library never mix with the program's own.
+// finalized; run_ranks sees to that. A program may also initialize MPI itself, at least with MPI_THREAD_FUNNELED. Then it
+// must also finalize MPI itself. Messages of the library never mix with the program's own.
 class Runtime {
  public:
   Runtime();
   explicit Runtime(const Launch& launch);
   // The ranks of `whole` that pass the same color, in the order of `whole`. All ranks of `whole` call this; a rank that
-  // passes a negative color is in no part and gets rank −1. `whole` must outlive this Runtime.
+  // passes a negative color belongs to no part and gets rank −1. `whole` must outlive this Runtime.
   Runtime(const Runtime& whole, int color);
   ~Runtime();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int launched_rank(int rank) const;      // its rank among all ranks
+  int launched_rank(int rank) const;      // the number of `rank` among all launched ranks
   Flight* flight() const;                 // this rank's flight recorder; null without a guard
-  void now(std::string_view what) const;  // notes there what this rank does
+  void now(std::string_view what) const;  // records there what this rank is doing
 
   // Ends all ranks at once. If only this rank ended, the others would wait for it forever.
   [[noreturn]] void abort(int exit_code) const;
   [[noreturn]] void abort(const std::exception& error) const;  // prints the error first
 
-  // For the library itself: a duplicate of MPI_COMM_WORLD, or a part of it. The type is MPI's, so the definition is where
-  // <mpi.h> is included: src/base/mpi.hpp.
+  // For the library itself: a duplicate of MPI_COMM_WORLD, or a part of it. It returns a type of MPI, so it is defined in
+  // src/base/mpi.hpp, which includes <mpi.h>.
   auto world() const;
 
  private:

@@ -1,5 +1,5 @@
 // A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
-// step waits for which. The same data is proved (algorithm.hpp), drawn, priced and executed.
+// steps each step waits for. The same data is proved (algorithm.hpp), drawn, priced and executed.
 //
 //   ring all-reduce, rank 0 of 2      0  send         to 1    input[4..8)
 //                                     1  recv_reduce  from 1  input[0..4) + received → output[0..4)
@@ -69,13 +69,13 @@ class Schedule {
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
   Range scratch(std::int64_t count);  // new scratch elements
 
-  // Adds a step of any kind. It also waits for the steps `ordered`. Returns its number, or −1 if it would move no element.
+  // Adds a step of any kind. It also waits for the steps `ordered`. Returns its number, or −1 if the step is empty.
   int add(Step step, const std::vector<int>& ordered = {});
-  // Adds the steps of `part`, a schedule for the ranks `members` of this problem. The ranges `input` and `output` of this
-  // rank take the place of the input and output of `part`.
+  // Adds the steps of `part`, a schedule for the ranks `members` of this problem. On this rank, the ranges `input` and
+  // `output` serve as the input and output of `part`.
   void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
-  // Public for code that runs the steps, and for tests that break one.
+  // Public for code that runs the steps, and for tests that corrupt a step.
   std::vector<Step> steps;
 
   const Problem& problem() const { return problem_; }

@@ -1,10 +1,10 @@
-// The ranks of an axis in parts of equal size, so that a scheme can communicate within each part. All ranks of the axis make
-// the same calls, in which no rows go from part to part. So parts need no communicators of their own, and plans and accounts
-// are those of the axis.
+// Divides the ranks of an axis into parts of equal size, so that a scheme can communicate within each part. All ranks of the
+// axis make the same calls, in which no rows are sent between parts. So the parts need no communicators of their own, and
+// plans and accounts still count the calls of the axis.
 //
 //   rank of the axis      0 1 2 3              0 1 2 3
-//   parts by host         a a b b   across()   c d c d      the ranks with the same index in their part; the index of a
-//                                                           rank is now its former part
+//   parts by host         a a b b   across()   c d c d      across() joins ranks with the same index in their part; a
+//                                                           rank's new index is its former part
 #pragma once
 #include <vector>
 
@@ -15,20 +15,21 @@ namespace chorale {
 class AxisParts {
  public:
   AxisParts(Axis& axis) : AxisParts(axis, std::vector<std::int64_t>(static_cast<std::size_t>(axis.size()))) {}  // one part
-  // `part_of`: by rank of the axis; parts are numbered from 0. The ranks of a part have indices in ascending order.
+  // part_of[r] is the part of rank r of the axis; parts are numbered from 0. Within a part, indices follow the order of
+  // ranks.
   AxisParts(Axis& axis, const std::vector<std::int64_t>& part_of);
   AxisParts across() const { return {axis_, index_, part_of_}; }
 
   Axis& axis() const { return axis_; }
-  std::int64_t size() const { return axis_.size() / parts_; }  // ranks of a part
+  std::int64_t size() const { return axis_.size() / parts_; }  // number of ranks in each part
   bool is_whole() const { return parts_ == 1; }
   const std::vector<std::int64_t>& part_of() const { return part_of_; }
   std::int64_t part_of(std::int64_t rank) const { return part_of_[static_cast<std::size_t>(rank)]; }
-  std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // in its part
-  std::int64_t part() const { return part_of(axis_.rank()); }                                     // of this rank
-  std::int64_t rank() const { return index(axis_.rank()); }                                       // in its part
+  std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // index within its part
+  std::int64_t part() const { return part_of(axis_.rank()); }                                     // this rank's part
+  std::int64_t rank() const { return index(axis_.rank()); }                                       // this rank's index in it
 
-  // rows(from, to) gives the rows that rank `from` of the axis sends to rank `to` of its part.
+  // rows(from, to) is the number of rows that rank `from` of the axis sends to rank `to` of its part.
   template <class F>
   RowsBetween between(F rows) const {
     RowsBetween all;
@@ -40,7 +41,7 @@ class AxisParts {
  private:
   AxisParts(Axis& axis, std::vector<std::int64_t> part_of, std::vector<std::int64_t> index);
   Axis& axis_;
-  std::vector<std::int64_t> part_of_, index_;  // by rank of the axis
+  std::vector<std::int64_t> part_of_, index_;  // one entry per rank of the axis
   std::int64_t parts_;
 };
 

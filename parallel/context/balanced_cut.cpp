@@ -14,14 +14,15 @@ struct Block {
   std::int64_t work;
 };
 
-// Twice the pairs of these tokens and the keys that they see, an integer: half of the pair with its own key counts.
+// Twice the number of pairs of these tokens and the keys that they see. A token's pair with its own key counts as half, so
+// the result is an integer.
 std::int64_t work_of(std::span<const std::int32_t> positions) {
   std::int64_t work = 0;
   for (const std::int32_t position : positions) work += 2 * std::int64_t{position} + 1;
   return work;
 }
 
-// The rank with the least work so far, of those that have room; the first of several.
+// Among the ranks that have room, the first one with the least work so far.
 std::size_t least_busy(const Numbers& work, const Numbers& room) {
   std::size_t best = work.size();
   for (std::size_t rank = 0; rank < work.size(); ++rank)

@@ -1,5 +1,5 @@
-// Whole sequences for layers other than attention (layers/sequence_rows.hpp): an all-gather of the rows that each rank has.
-// With s tokens, c ranks of even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
+// Provides whole sequences to layers other than attention (layers/sequence_rows.hpp), by an all-gather of each rank's rows.
+// With b samples of s tokens, c ranks with even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
 #include "layers/context.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
@@ -26,7 +26,7 @@ class DividedSequences final : public SequenceRows {
 
   std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const override {
     std::vector<std::int64_t> all = cut_of(sample, cut_, context).places(axis_.rank());
-    if (context.cache)  // the pass is divided, not the sequence
+    if (context.cache)  // ranks divide the tokens of this pass, which follow the cached tokens
       for (std::int64_t& place : all) place += context.cache->past;
     return all;
   }

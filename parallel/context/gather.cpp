@@ -1,11 +1,11 @@
-// Context parallelism by gathering keys and values (Llama 3): every rank attends with its queries to all keys. A query meets
-// the keys in the order of one rank, so the bits are those of one rank.
+// Context parallelism by gathering keys and values (Llama 3): every rank attends with its queries to all keys. A query
+// processes the keys in the same order as on one rank, so results are bit-identical to one rank.
 //
 //   forward    keys here ─ all-gather ─▶ keys of the sequence ─ attention ─▶ out
 //   backward   the same all-gather again, then   dkeys of the sequence ─ reduce-scatter ─▶ dkeys here
 //
-// With keys of h_kv elements, values of as many, b samples and even shares, a rank sends 2·h_kv·b·(s/c)·(c−1) elements
-// forward and twice as many backward. The gathered keys are workspace; they are not kept for the backward pass.
+// With keys and values of h_kv elements each, b samples and even shares, a rank sends 2·h_kv·b·(s/c)·(c−1) elements forward
+// and twice as many backward. The gathered keys are workspace and are not kept for the backward pass.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 

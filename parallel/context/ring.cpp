@@ -1,18 +1,18 @@
-// Ring attention (Liu et al. 2023): the keys and values of each rank go round, and every rank attends to those that it
-// has at the moment. It adds them to a partial result, so no rank ever has all keys.
+// Ring attention (Liu et al. 2023): keys and values circulate among the ranks, and every rank attends to the keys that it
+// currently has. It accumulates a partial result, so no rank ever has all keys.
 //
 //   step        0     1     2     3         keys of rank …, with 4 ranks
-//   rank 0     k0    k3    k2    k1         forward: while a rank computes, its keys travel to the next rank
-//   rank 1     k1    k0    k3    k2         backward: the gradients of keys travel one step behind the keys,
-//   rank 2     k2    k1    k0    k3           and arrive at their home after the last step
+//   rank 0     k0    k3    k2    k1         forward: while a rank computes, its keys are sent to the next rank
+//   rank 1     k1    k0    k3    k2         backward: the gradients of keys are sent one step behind the keys,
+//   rank 2     k2    k1    k0    k3           and reach the keys' own rank after the last step
 //   rank 3     k3    k2    k1    k0
 //
 // A rank skips runs of keys that none of its queries sees. Samples that are cut one by one (balanced_cut.hpp) are computed
-// one by one; there a rank also skips runs of other documents. The rounding of partial results depends on the number of
+// one by one, and a rank then also skips runs of other documents. The rounding of partial results depends on the number of
 // ranks, so exact numerics refuses this scheme. With 16-bit models, partial results are f32.
 //
 // With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
-// elements forward and as many backward; besides, the gradients of as many elements.
+// elements forward. It sends as many elements backward, and their gradients in addition.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
@@ -55,7 +55,7 @@ class Ring final : public AttentionScheme {
     if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
     const Tensor dqkv = zeros(qkv.shape());
     Passing keys{*this, own_keys(qkv, call.shape, context)};
-    // The gradients of this rank's own keys stay here. Those of other ranks' keys travel on to their home.
+    // The gradients of this rank's own keys stay here. The gradients of other ranks' keys are passed on to those ranks.
     Tensor own;
     Passing gradients{*this, {}};
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
@@ -86,7 +86,7 @@ class Ring final : public AttentionScheme {
   }
 
  private:
-  // Rows that every rank passes to the next one. At step i a rank has rows of rank − i.
+  // Rows that every rank passes to the next rank. At step i, rank r has the rows of rank r − i.
   struct Passing {
     const Ring& ring;
     Tensor here;
@@ -126,8 +126,8 @@ class Ring final : public AttentionScheme {
     return y;
   }
 
-  // For each run of the keys of this step that a query of this rank sees: calls f with all samples that are cut alike.
-  // rows(t) are the rows of t that belong to these samples' queries.
+  // Calls f for each run of this step's keys that a query of this rank sees. Each call covers all samples that are cut
+  // alike. rows(t) returns the rows of t that belong to the queries of these samples.
   template <class F>
   void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, const Context& context,
                 F&& f) const {
@@ -153,7 +153,7 @@ class Ring final : public AttentionScheme {
   }
 
   AxisParts ring_;
-  TokenCut cut_;  // of samples that are cut alike, among the ranks of a ring
+  TokenCut cut_;  // divides samples that are cut alike among the ranks of a ring
 };
 
 }  // namespace

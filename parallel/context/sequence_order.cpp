@@ -7,7 +7,7 @@ Tensor reordered(const Tensor& x, const TokenCut& cut, std::int64_t samples, boo
                  Context& context) {
   if (samples == 1 && cut.in_order()) return x;
   const Tensor y = context.typed(x.shape(), x.dtype(), category);
-  std::int64_t of_rank = 0;  // its first row
+  std::int64_t of_rank = 0;  // the first row of the rank
   for (std::int64_t rank = 0; rank < cut.ranks(); of_rank += samples * cut.tokens(rank), ++rank)
     for (std::int64_t sample = 0; sample < samples; ++sample)
       for (const TokenRun& run : cut_of(sample, cut, context).runs(rank)) {

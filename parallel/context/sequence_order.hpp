@@ -1,7 +1,7 @@
-// Two orders of the rows of whole sequences that ranks divide:
+// If ranks divide sequences, the rows of whole sequences can have two orders:
 //
-//   by rank       all rows of rank 0, sample by sample, then those of rank 1, …: as collective calls leave them
-//   by sequence   sample by sample, in the order of the tokens: as attention takes them
+//   by rank       all rows of rank 0, sample by sample, then all rows of rank 1, …; collective calls produce this order
+//   by sequence   sample by sample, in the order of the tokens; attention needs this order
 #pragma once
 #include "layers/context.hpp"
 #include "parallel/layout/cut.hpp"
@@ -12,7 +12,7 @@ namespace chorale {
 // The number of samples in a micro-batch, if this rank has `rows` rows of it.
 inline std::int64_t samples_of(std::int64_t rows, const Context& context) { return rows / context.tokens.tokens; }
 
-// How the ranks divide a sample of the micro-batch. `usual`: their cut of all samples that are cut alike.
+// How the ranks divide a sample of the micro-batch. `usual`: the cut of all samples if they are cut alike.
 inline const TokenCut& cut_of(std::int64_t sample, const TokenCut& usual, const Context& context) {
   return context.cuts ? context.cuts->at(static_cast<std::size_t>(sample)) : usual;
 }
@@ -23,7 +23,7 @@ Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, C
                    Category category = Category::workspace);
 Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context);
 
-// The rows of whole sequences, by sequence, from the rows that each rank along the axis has.
+// Gathers the rows of all ranks along the axis, and returns the rows of whole sequences in the order by sequence.
 Tensor gathered(const Tensor& own, Axis& axis, const TokenCut& cut, Context& context);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023): before attention, every rank gives
-// away its tokens of other ranks' heads, and gets all tokens of its own heads. Afterwards the outputs return.
+// Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023). Before attention, every rank sends the
+// other ranks' heads of its tokens, and receives its own heads of all tokens. Afterwards the outputs are sent back.
 //
 //             heads                        heads
 //   tokens    0 1 2 3                    0    1    2    3
@@ -9,18 +9,18 @@
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
-// Attention sees what one rank would see, so the bits are those of one rank. With c ranks and widths h of all query heads
-// and h_kv of all key heads, a rank sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as many backward. It keeps the
-// exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host do the same with the tokens of the host,
-// and the attention in the middle is a ring of hosts.
+// Attention gets the same input as on one rank, so results are bit-identical to one rank. Let h be the width of all query
+// heads and h_kv that of all key heads. With c ranks, a rank then sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as
+// many backward. It keeps the exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host do the same
+// with the tokens of the host, and the attention in the middle is a ring of hosts.
 //
-// If there are fewer key heads than ranks, ranks share them: each gets a copy with some of its queries. So 2 groups of 4
-// queries q and a key and value kv are 4 groups for 4 ranks:
+// If there are fewer key heads than ranks, several ranks share a key head. Each of them gets a copy of it and some of its
+// queries. For example, 2 groups of 4 queries q with a key and value kv become 4 groups for 4 ranks:
 //
 //   q q q q kv  q q q q kv   ──▶   q q kv  q q kv  q q kv  q q kv
 //
-// Each rank then has a part of the gradients of its key head. A reduce-scatter adds the parts and returns them to the
-// tokens.
+// Each rank then has only a partial gradient of its key head. A reduce-scatter adds these and returns the sums to the ranks
+// that have the tokens.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/heads.hpp"
@@ -53,7 +53,7 @@ class Ulysses final : public AttentionScheme {
 
   Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const override {
     const Keeps whole = attention().keeps(rows / context.tokens.tokens * within_.sequence(), part_of(shape), context);
-    return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are other tensors
+    return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are separate tensors
   }
 
   QueryTokens query_tokens() const override { return {places_, part_.size()}; }
@@ -71,7 +71,7 @@ class Ulysses final : public AttentionScheme {
     return shape;
   }
 
-  // A group for every rank, with a copy of its key and value.
+  // Repeats keys and values so that every rank gets its own group.
   Tensor with_copies(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
     const std::int64_t many = copies(shape), rows = qkv.dim(0), queries = shape.queries / many, heads = queries + 2;
     if (many == 1) return qkv;
@@ -88,7 +88,7 @@ class Ulysses final : public AttentionScheme {
     return y;
   }
 
-  // The call as a rank with all tokens of its part and some heads would make it.
+  // The attention call on all tokens of the part, but only some heads.
   struct Whole {
     Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
@@ -107,7 +107,7 @@ class Ulysses final : public AttentionScheme {
     AttentionCall call;
   };
 
-  // The gradients of keys go to the place of their group among all groups, so that a reduce-scatter can add them.
+  // Each rank puts its key gradients at its group's place among all groups, so that a reduce-scatter can add them.
   Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, Whole& whole, Context& context) const {
     require(part_.is_whole(), "only ranks of a whole axis can share key heads");
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
@@ -135,7 +135,7 @@ class Ulysses final : public AttentionScheme {
     return result;
   }
 
-  // Rows between ranks, where `from_tokens` says whether a rank sends its own tokens, or its own heads.
+  // The number of rows that ranks send to each other. from_tokens: a rank sends its own tokens; otherwise its own heads.
   RowsBetween rows(std::int64_t samples, bool from_tokens) const {
     return part_.between([&](std::int64_t from, std::int64_t to) { return samples * cut_.tokens(from_tokens ? from : to); });
   }
@@ -163,9 +163,9 @@ class Ulysses final : public AttentionScheme {
   }
 
   AxisParts part_;                              // the ranks of a part exchange heads for tokens
-  const TokenCut& cut_;                         // among all ranks
-  TokenCut within_;                             // of the part's tokens among its ranks
-  std::vector<std::int64_t> places_;            // of the part's tokens
+  const TokenCut& cut_;                         // divides sequences among all ranks
+  TokenCut within_;                             // divides the part's tokens among its ranks
+  std::vector<std::int64_t> places_;            // places of the part's tokens in the sequence
   std::unique_ptr<AttentionScheme> attention_;  // connects ranks of different parts; empty: there is one part
 };
 

@@ -1,6 +1,6 @@
 // Context parallelism on two levels (USP: Fang & Zhao 2024; LoongTrain: Gu et al. 2024). The u ranks of a host exchange
-// heads for tokens, as in ulysses.cpp. Each rank then has the host's tokens of its heads. For these heads, keys and values
-// go round in a ring of r ranks, one on each host, as in ring.cpp.
+// heads for tokens, as in ulysses.cpp. Each rank then has its heads for all tokens of the host. The keys and values of these
+// heads circulate in a ring of r ranks, one on each host, as in ring.cpp.
 //
 //                 host 0              host 1
 //   tokens        rank 0   rank 1     rank 2   rank 3      u = 2, r = 2
@@ -8,8 +8,8 @@
 //   keys            0 ◀─────────────────▶ 2                a ring of the first heads
 //                            1 ◀─────────────────▶ 3       a ring of the last heads
 //
-// Only the rings cross hosts, and while their messages travel, ranks compute. With widths h of all query heads and h_kv of
-// all key heads, b samples and even shares, a rank sends per layer, in a step:
+// Only the rings cross hosts, and ranks compute while ring messages are in flight. Let h be the width of all query heads and
+// h_kv that of all key heads. With b samples and even shares, a rank sends per layer and step:
 //
 //   within a host     2·(2h + 2h_kv)·b·(s/c)·(u−1)/u     as ulysses in a host
 //   across hosts      6·h_kv/u·b·s·(r−1)/r               as a ring of r ranks with h_kv/u: keys twice, gradients once
@@ -18,7 +18,7 @@
 // r < ⅔(1 + h/h_kv). The key heads need only divide among u ranks, not c. A rank keeps as much as under ulysses. Partial
 // results are merged as in ring.cpp, so exact numerics refuses this scheme.
 //
-// The tokens of a host are those of its ranks. Under zigzag, adjacent ranks have adjacent chunks, so hosts have equal work.
+// A host has the tokens of all its ranks. Under zigzag, adjacent ranks have adjacent chunks, so hosts have equal load.
 #include <algorithm>
 
 #include "parallel/context/context.hpp"

@@ -11,18 +11,18 @@
 namespace chorale {
 namespace {
 
-// The rows of `here` in two orders: as they arrive, in blocks of one source and one expert, and by (own expert, source
-// rank), as the experts take them. Calls visit(first row as they arrive, first row as the experts take them, number of
-// rows).
+// Maps the rows of `here` between two orders. They arrive in blocks of one source and one expert. The experts need them
+// sorted by (own expert, source rank). Calls visit(first row in arrival order, first row in sorted order, number of rows)
+// for each block.
 template <class Order, class Visit>
 void each_block(const ExpertRows& here, std::int64_t sources, const Order& order, Visit visit) {
-  const std::int64_t leaves = here.leaves / sources;  // of one source
+  const std::int64_t leaves = here.leaves / sources;  // number of leaves of one source
   const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
     std::int64_t rows = 0;
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) rows += here.count(expert, source * leaves + leaf);
     return rows;
   };
-  std::vector<std::int64_t> taken;  // by (expert, source): its first row
+  std::vector<std::int64_t> taken;  // the first row of each (expert, source) in sorted order
   std::int64_t before = 0, arrived = 0;
   for (std::int64_t expert = 0; expert < here.experts; ++expert)
     for (std::int64_t source = 0; source < sources; ++source) taken.push_back(before), before += rows_of(source, expert);

@@ -1,6 +1,6 @@
-// Expert parallelism (Lepikhin et al. 2021, GShard): the ranks along ep are replicas that divide the experts of each layer
-// of experts. Every rank routes the tokens of its own micro-batch. Each row then travels to the rank that has its expert,
-// and the expert's output travels back.
+// Expert parallelism (Lepikhin et al. 2021, GShard): the ranks along ep are replicas that divide the experts of each expert
+// layer. Every rank routes the tokens of its own micro-batch. Each row is then sent to the rank that has its expert, and the
+// expert's output is sent back.
 //
 //   rank 0: tokens ─ routing ─┬─ rows for experts 0, 1 ─▶ │ rank 0: experts 0, 1 │ ─┬─▶ outputs of rank 0's tokens
 //                             └───────────┐   ┌─────────▶ │                      │  └──────┐
@@ -8,19 +8,19 @@
 //                             ┌───────────┘   └─────────▶ │                      │  ┌──────┘
 //   rank 1: tokens ─ routing ─┴─ rows for experts 2, 3 ─▶ │ rank 1: experts 2, 3 │ ─┴─▶ outputs of rank 1's tokens
 //
-// dispatch and combine are one all_to_all each, with as many rows per pair of ranks as the routing gives; a rank without
-// rows calls it too. First, one all_gather tells all ranks the counts of each (expert, leaf). The backward pass uses the
-// same counts. Each row that leaves a rank is h elements, the width of the model. With N ranks, k experts per token and
-// balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
+// dispatch and combine are one all_to_all each. The routing determines the number of rows between each pair of ranks, and a
+// rank without rows also makes the calls. Before dispatch, one all_gather tells all ranks the counts of each (expert, leaf).
+// The backward pass uses the same counts. Each row that leaves a rank has h elements, the width of the model. With N ranks,
+// k experts per token and balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
 //
-// While rows return, the layer computes: the shared expert in the forward pass, weight gradients in the backward pass.
+// While rows return, the layer computes the shared expert in the forward pass, or weight gradients in the backward pass.
 //
-// A layer's experts are neighbors in the order of ranks: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along
-// edp have the same experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, those of other
-// ep ranks included, because these tokens have travelled to the experts.
+// Each rank has consecutive experts: rank r has experts [r·E/N, (r+1)·E/N). Ranks that differ only along edp have the same
+// experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, including other ep ranks, because
+// their tokens have been sent to the experts.
 //
-// If ranks divide sequences too, they may have unequal numbers of leaves. The lists of counts are as long as the longest;
-// a leaf that a rank does not have has no rows.
+// If ranks also divide sequences, they may have unequal numbers of leaves. Every list of counts is then as long as the
+// longest list, and leaves that a rank does not have count no rows.
 #pragma once
 #include "layers/expert_exchange.hpp"
 #include "parallel/layout/cut.hpp"
@@ -31,7 +31,7 @@ namespace chorale {
 
 class Options;
 
-// The tokens of a sequence that each rank along ep has. Empty if all have whole sequences.
+// The places in a sequence of the tokens that each rank along ep has. Empty if all ranks have whole sequences.
 using PlacesOfSources = std::vector<std::vector<std::int64_t>>;
 
 class ExpertParallel : public ExpertExchange {
@@ -49,20 +49,20 @@ class ExpertParallel : public ExpertExchange {
   struct Block {
     std::int64_t source, expert;
   };
-  std::vector<Block> plain_order(const ExpertRows& here) const;  // as the rows of an all_to_all arrive
-  // Rows that arrived in this order of blocks, sorted by (own expert, source rank).
+  std::vector<Block> plain_order(const ExpertRows& here) const;  // the order in which the rows of an all_to_all arrive
+  // Sorts rows that arrived in this order of blocks by (own expert, source rank).
   Tensor sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order, Context& context) const;
-  static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // with another number of rows
-  // The numbers of each rank. `numbers_of` is called for this rank; in a plan for all ranks.
+  static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // a tensor like x with a different row count
+  // Gathers a list of numbers from each rank. `numbers_of` is called for this rank; in a plan, it is called for all ranks.
   using NumbersOf = std::function<std::vector<std::int64_t>(std::int64_t source)>;
   std::vector<std::int64_t> of_all_ranks(const NumbersOf& numbers_of, Context& context) const;
-  // A rank's counts at home, [experts, leaves], where `leaves` is that of the rank with most.
+  // The counts [experts, leaves] of a source rank. `leaves` is the number of leaves of the rank that has the most.
   std::vector<std::int64_t> padded_counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                              const Context& context) const;
   std::int64_t most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const;
-  // In a plan: the choices of a rank in each of its sequences.
+  // In a plan, the experts that a rank's tokens choose in each of its sequences.
   std::vector<std::int32_t> planned_choices(std::int64_t source, const Routing& routing) const;
-  // `all`: as many numbers of each rank, which begin with its counts.
+  // `all`: equally many numbers from each rank. Each rank's numbers begin with its counts.
   ExpertRows rows_here(const std::vector<std::int64_t>& all, std::int64_t experts, std::int64_t leaves) const;
 
   Axis& axis_;
@@ -72,11 +72,11 @@ class ExpertParallel : public ExpertExchange {
   const PlacesOfSources places_;
 };
 
-// plain: a row for each expert. by_host: a token travels once to a host that has several of its experts
-// (experts_by_host.hpp).
+// plain: a token is sent once for each of its experts. by_host: a token is sent only once to another host, even if several
+// of its experts are there (experts_by_host.hpp).
 enum class Dispatch : std::uint8_t { plain, by_host };
 constexpr auto names_of(Dispatch) { return Names{"dispatch", "plain", "by-host"}; }
-// overlapped: while rows return from the experts, the layer computes. blocking: it waits, to compare.
+// overlapped: while rows return from the experts, the layer computes. blocking: the layer waits, for comparison.
 enum class Combine : std::uint8_t { overlapped, blocking };
 constexpr auto names_of(Combine) { return Names{"combine", "overlapped", "blocking"}; }
 
@@ -86,7 +86,7 @@ struct ExchangeOptions {
   void declare(Options& options);
 };
 
-// `cut`: how context-parallel ranks divide sequences; null: as if they did not.
+// `cut`: how context-parallel ranks divide sequences; null: every rank has whole sequences.
 std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {},
                                             const TokenCut* cut = nullptr);
 

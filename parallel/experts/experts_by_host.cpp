@@ -112,13 +112,13 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
           way->within[index(through * ranks + to)] += rows_of(source, e);
     }
 
-  // The rows that leave are sorted by (lane, token).
+  // The rows that leave this host are sorted by (lane, token).
   std::vector<std::size_t> order(index(hosts));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t host) { return lane(me, host); });
   const Tensor sent = context.typed({leaving(way->across, ranks, me), k}, DType::i32, Category::workspace);
   const Tensor got = context.typed({arriving(way->across, ranks, me), k}, DType::i32, Category::workspace);
-  const bool plans = sent.phantom();  // then the tables have no values
+  const bool plans = sent.phantom();  // in a plan, the tables have no values
   if (!plans) {
     way->leaving.assign(index(tokens * hosts), -1);
     with_values<std::int32_t>(sent, Use::write, [&](auto lists) {
@@ -136,7 +136,8 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   }
   axis_.all_to_all(sent, got, way->across);
   if (!plans) {
-    // The rows that this rank spreads are sorted by (expert, source, token): the first place of each (expert, source).
+    // The rows that this rank forwards within its host are sorted by (expert, source, token). `next` begins with the first
+    // place of each (expert, source).
     const std::vector<std::int64_t> sources = sources_of(me);
     std::vector<std::int32_t> next(index(home.experts * ranks));
     std::int64_t first = 0;

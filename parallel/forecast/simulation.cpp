@@ -12,12 +12,12 @@ namespace {
 
 // A call of a script on all ranks that take part in it.
 struct Transfer {
-  std::vector<int> ranks;       // of the world
-  std::vector<int> hosts;       // of these ranks, each once
-  int missing = 0;              // ranks that must begin it before it runs
-  double left = 0;              // seconds, if nothing else ran
-  double seconds = 0;           // the price: `left` at the start
-  std::map<int, double> links;  // by host: seconds for which the call occupies its link; empty on one host
+  std::vector<int> ranks;       // as ranks of the world
+  std::vector<int> hosts;       // the hosts of these ranks, each listed once
+  int missing = 0;              // number of ranks that must still begin the call before it runs
+  double left = 0;              // remaining seconds if nothing else ran
+  double seconds = 0;           // the price of the call: `left` at its start
+  std::map<int, double> links;  // seconds for which the call occupies the link of each host; empty on one host
 
   // The share of the call's time in which its ranks need their cores.
   double on_cores() const {
@@ -30,10 +30,10 @@ struct Transfer {
 
 struct RankState {
   std::size_t next = 0;                // index of the next act
-  double left = 0;                     // seconds of work on a core of its own
-  int waits_for = -1;                  // a transfer
-  std::vector<int> transfers;          // by call of its script
-  std::map<std::string, int> counted;  // calls begun so far, by group, or by pair of ranks
+  double left = 0;                     // remaining seconds of work if the rank had its own core
+  int waits_for = -1;                  // the transfer that the rank waits for; −1: none
+  std::vector<int> transfers;          // the transfer of each call of the rank's script
+  std::map<std::string, int> counted;  // number of calls begun so far in each group or between each pair of ranks
 };
 
 class Simulation {
@@ -61,7 +61,7 @@ class Simulation {
   bool ended(int rank) const { return ranks_[index(rank)].next == scripts_[index(rank)]->acts().size(); }
   bool computes(int rank) const { return ranks_[index(rank)].left > 0; }
 
-  // Takes the rank's next acts until it has work to do, or must wait.
+  // Performs the rank's next acts until the rank has work to do or must wait.
   void go_on(int rank) {
     RankState& state = ranks_[index(rank)];
     const Script& script = *scripts_[index(rank)];
@@ -88,7 +88,8 @@ class Simulation {
     return seconds;
   }
 
-  // The k-th call of a group is the same call on all its ranks; so is the k-th message from one rank to another.
+  // The k-th call of a group is the same call on all its ranks. Likewise, the k-th message from one rank to another is the
+  // same on both.
   int begin(int rank, const Script::Call& call) {
     const RankGroup& group = *groups_.at({rank, call.group});
     const bool message = call.from >= 0;
@@ -116,7 +117,7 @@ class Simulation {
     return found->second;
   }
 
-  // How many cores the ranks of each machine want, and how many calls use each host's link.
+  // Counts how many cores the ranks of each machine want, and how many calls use each host's link.
   void count() {
     std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
     for (int rank = 0; rank < size(); ++rank) works_[index(rank)] = computes(rank) ? 1 : 0;
@@ -137,12 +138,12 @@ class Simulation {
 
   // The share of a core that a rank gets.
   double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[index(site_.machine_of[index(rank)])]); }
-  // How fast a rank's work goes on, or a call on its host.
+  // The speed of a rank's work, or of its call within a host, relative to a core of its own.
   double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[index(rank)] + calls_[index(rank)]); }
-  // How fast a call to other hosts goes on while it needs the rank's core.
+  // The speed of a call to other hosts while it needs the rank's core.
   double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
-  // Seconds of the call's own time that pass in a second. The price of a call already counts that its own ranks share cores.
+  // Seconds of the call's price that pass per simulated second. The price already includes that its own ranks share cores.
   double speed_of(const Transfer& transfer) const {
     const bool is_far = transfer.hosts.size() > 1;
     double slowest = 1;
@@ -167,7 +168,7 @@ class Simulation {
     for (const int t : running_) step = std::min(step, transfers_[index(t)].left / speed_of(transfers_[index(t)]));
     if (step == std::numeric_limits<double>::infinity()) return false;
     now_ += step;
-    constexpr double nothing = 1e-12;  // seconds: what rounding may leave over
+    constexpr double nothing = 1e-12;  // seconds that may remain because of rounding
     std::vector<int> free;
     for (int rank = 0; rank < size(); ++rank) {
       if (!computes(rank)) continue;
@@ -198,10 +199,10 @@ class Simulation {
   std::map<std::pair<int, std::string>, const RankGroup*> groups_;
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<Transfer> transfers_;
-  std::vector<int> running_, on_link_;  // transfers; by host
-  std::vector<double> wanted_;          // cores, by machine
-  // By rank: 1 if it computes or takes part in a call on its host; the share of the time in which its calls to other hosts
-  // need its core, if nothing slows them.
+  std::vector<int> running_, on_link_;  // transfers that run; number of calls on each host's link
+  std::vector<double> wanted_;          // cores that the ranks of each machine want
+  // For each rank. works_: 1 if it computes or takes part in a call on its host. calls_: the share of the time in which its
+  // calls to other hosts need its core, if nothing slows them.
   std::vector<double> works_, calls_;
   double now_ = 0;
 };

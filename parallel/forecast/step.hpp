@@ -1,13 +1,13 @@
-// Predicts the time of a training step by the prices of the machine file: the code of Training runs on phantom
-// tensors, once per stage and context rank, and leaves a script (script.hpp). The scripts of all ranks are simulated
+// Predicts the time of a training step from the prices in the machine file. The code of Training runs on phantom tensors,
+// once per stage and context rank, and records a script (script.hpp). The scripts of all ranks are then simulated
 // (simulation.hpp).
 //
 //   Training on phantoms ──▶ scripts ──┐
 //   [[compute]]  speed of a core ──────┼──▶ simulate ──▶ seconds
 //   [[level]]    time of each call ────┘
 //
-// Not predicted: other numerics than fast, GPUs, more ranks than forecast::most_ranks. Reading data takes no time, and all
-// ranks of a stage with the same tokens of a sequence take the same time.
+// There is no prediction for numerics other than fast, for GPUs, or for more ranks than forecast::most_ranks. The prediction
+// assumes that reading data takes no time, and that all ranks with equal stage and context rank take the same time.
 #pragma once
 #include "parallel/forecast/simulation.hpp"
 #include "parallel/plan/plan.hpp"
@@ -22,8 +22,8 @@ struct StepForecast {
 
 StepForecast forecast_step(const PlanRequest& request);
 
-// How fast a core does each kind of work, by the rates of the run that had the most similar number of ranks; nullopt if the
-// machine file has none of this type.
+// How fast a core does each kind of work. Uses the measured run with the most similar number of ranks; nullopt if the
+// machine file has no rates for this type.
 std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks);
 
 }  // namespace chorale

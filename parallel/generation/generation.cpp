@@ -20,7 +20,7 @@ std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
   return std::make_unique<TensorParallel>(mesh.tensor());
 }
 
-// ZeRO-1 and 2 shard optimizer states and gradients, which generation does not have.
+// Generation has no optimizer states and gradients, so ZeRO-1 and 2 have nothing to shard.
 BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
   return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
 }
@@ -126,7 +126,7 @@ Tensor Generator::filled(const std::vector<std::int64_t>& tokens, const std::fun
   return all;
 }
 
-// Few tokens are not divided.
+// How context-parallel ranks divide the tokens of a pass; nullopt if there are too few tokens to divide.
 std::optional<TokenCut> Generator::cut_of(std::int64_t tokens) const {
   const std::int64_t ranks = mesh_.context().size();
   if (ranks == 1 || Context::leaves_of(tokens).per_sample() < ranks) return {};
@@ -152,7 +152,7 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
 }
 
 // Gathers the logits of the whole vocabulary on all tensor-parallel ranks, so that all of them draw the same token. Each
-// rank fills in its own columns. A sum of the bit patterns as integers joins the columns without rounding.
+// rank fills in its own columns. Summing the bit patterns as integers joins the columns without rounding.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
   const Shard mine = width_sharding(mesh_).shard(0, shape.vocabulary, shape.vocabulary_block());
@@ -174,7 +174,7 @@ std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   return token;
 }
 
-// Whether this rank must still take part, because its own text or one that needs its weights goes on.
+// Whether this rank must still take part, because its own text continues or another text needs its weights.
 bool Generator::goes_on_anywhere(bool goes_on_here) {
   if (buckets_->options().zero < 3 && mesh_.layout().expert_ranks() == 1) return goes_on_here;
   const Tensor going_on(memory_, {1}, DType::i32, Category::data);

@@ -9,7 +9,7 @@ namespace chorale {
 
 struct Sampling {
   double temperature = 1, top_p = 1;
-  std::int64_t top_k = 0;  // 0: all
+  std::int64_t top_k = 0;  // 0: keeps all tokens
   std::uint64_t seed = 0;
 };
 

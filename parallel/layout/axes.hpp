@@ -11,18 +11,19 @@
 //   experts      pp     rep     edp      ep      tp
 //   depth        0      1       2        3       4
 //
-// So ranks that hold copies of a dense layer hold different experts if they differ on ep. No word or flag names the size of
-// edp, because it follows from the others. Without ep, both grids are the same, and the axes of only the expert grid have no
-// groups.
+// So ranks that hold copies of a dense layer hold different experts if their ep coordinates differ. No word or flag names
+// the size of edp, because it follows from the other sizes. Without ep, both grids are the same, and the axes that belong
+// only to the expert grid have no groups.
 //
-// ZeRO shards along dp and cp, and edp. The axis rep repeats those groups of ranks: ranks along rep hold the same shards. So
-// the data-parallel replicas are dp times rep. Under ZeRO-3 this is the hybrid sharding of FSDP (HSDP) and of MiCS. rep is
-// an axis because its calls differ from those of dp: other ranks, other hosts, another backend, once per step. It lies
-// outside dp, so that the ranks that gather values in every micro-batch are neighbors.
+// ZeRO shards along dp and cp, and for experts along edp. The axis rep repeats those groups of ranks: ranks along rep hold
+// the same shards. So the number of data-parallel replicas is dp times rep. Under ZeRO-3 this is the hybrid sharding of FSDP
+// (HSDP) and MiCS. rep is an axis of its own because its calls differ from those of dp: they connect different ranks,
+// possibly on other hosts and with a different backend, and they happen only once per step. rep lies outside dp, so that the
+// ranks that gather values in every micro-batch are neighbors.
 //
-// The usual order of the axes is that of their depths. An AxisOrder states another one: it names axes from the outermost to
-// the innermost. These exchange their places among themselves. The others keep theirs: tp,pp means tp,dp,cp,pp. But axes
-// of only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,tp,dp,cp.
+// Axes are usually ordered by depth. An AxisOrder states a different order: it names axes from the outermost to the
+// innermost. The named axes exchange places among themselves, and all others keep their places: tp,pp means tp,dp,cp,pp. But
+// axes that belong to only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,tp,dp,cp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -54,7 +55,7 @@ struct AxisRow {
   const char* deepspeed = "";   // DeepSpeed's section for the axis
   const char* deepspeed_remark = "";
 
-  // Whether the axis's size follows from those of all others, so that no layout word or flag names it.
+  // Whether the axis's size follows from all other sizes, so that no layout word or flag names it.
   bool follows() const { return takes_rest && grids == expert_grid; }
   // The size in Layout::sizes if no word or flag names it; 0: to be inferred.
   std::int64_t unnamed_size() const { return takes_rest && !follows() ? 0 : 1; }
@@ -93,7 +94,8 @@ class AxisTable {
 
   // Reads tp,dp or tp-dp. A usage error names a word that is unknown, given twice or alone.
   AxisOrder parse_order(std::string_view text, char separator) const;
-  // By row: an axis with a smaller number is further out. Only axes of one grid can be compared.
+  // Returns a depth for each row of the table: axes with smaller depths are further out. Only depths of axes in the same
+  // grid can be compared.
   std::array<int, most_axes> depths(const AxisOrder& order) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// Chunk i of n has the blocks from ⌊blocks·i/n⌋ on.
+// Returns the chunk that contains a block. Chunk i of n begins with block ⌊blocks·i/n⌋.
 std::int64_t chunk_of(std::int64_t block, std::int64_t blocks, std::int64_t chunks) {
   return ((block + 1) * chunks - 1) / blocks;
 }
@@ -79,7 +79,7 @@ TokenCut TokenCut::dealt(const std::vector<std::int64_t>& rank_of, const std::ve
 }
 
 TokenCut TokenCut::joined(const std::vector<std::int64_t>& part_of) const {
-  std::vector<std::pair<TokenRun, std::int64_t>> all;  // with their parts
+  std::vector<std::pair<TokenRun, std::int64_t>> all;  // each run with its part
   for (std::int64_t rank = 0; rank < ranks(); ++rank)
     for (const TokenRun& run : runs(rank)) all.emplace_back(run, part_of[static_cast<std::size_t>(rank)]);
   std::ranges::sort(all, {}, [](const auto& run) { return run.first.first; });
@@ -118,7 +118,7 @@ std::int64_t TokenCut::fullest() const {
 }
 
 bool TokenCut::in_order() const {
-  if (row_->by_work && ranks() > 1) return false;  // other samples may be cut otherwise
+  if (row_->by_work && ranks() > 1) return false;  // other samples may be cut differently
   std::int64_t first = 0;
   for (const auto& runs : runs_) {
     if (runs.size() != 1 || runs.front().first != first) return false;
@@ -134,7 +134,7 @@ std::vector<std::int64_t> TokenCut::places(std::int64_t rank) const {
   return all;
 }
 
-// Query p sees p keys before its own, and half of the pair with its own key counts (whole_sequences).
+// The query at position p sees p earlier keys. The pair with its own key counts as half (whole_sequences).
 double TokenCut::pairs(std::int64_t rank) const {
   double sum = 0;
   for (const TokenRun& run : runs(rank))

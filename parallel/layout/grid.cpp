@@ -47,7 +47,7 @@ std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   return number;
 }
 
-// Sets of axes that have groups: each axis alone.
+// The sets of one axis that have groups.
 std::vector<AxisSet> single_axes(const Layout& l) {
   std::vector<AxisSet> sets;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -55,8 +55,8 @@ std::vector<AxisSet> single_axes(const Layout& l) {
   return sets;
 }
 
-// The other sets that have groups: all axes of the width, all axes of the layers, and every set over which gradients may be
-// summed.
+// The sets of several axes that have groups: all axes that divide the width, all axes that divide the layers, and every set
+// over which gradients may be summed.
 std::vector<AxisSet> joined_axes(const Layout& l) {
   const AxisTable& axes = *l.axes;
   std::vector<AxisSet> sets;
@@ -85,7 +85,7 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
 
 namespace {
 
-// The ranks that differ from `rank` only on a set of axes, in the order of their index on these.
+// The ranks that differ from `rank` only on these axes, in the order of their index on these axes.
 std::vector<int> ranks_along(const Layout& l, const Coordinates& place, std::int64_t rank, AxisSet set) {
   std::vector<int> ranks{static_cast<int>(rank)};
   for (const std::size_t row : inwards(l, set)) {  // the innermost axis varies fastest

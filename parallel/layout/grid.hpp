@@ -1,5 +1,5 @@
-// The grid of a layout's ranks: the coordinates of a rank, and the groups of ranks that differ only on some axes. All of it
-// is arithmetic on rank numbers; the mesh (mesh/mesh.hpp) opens a communicator for each group.
+// The grid of a layout's ranks: the coordinates of a rank, and the groups of ranks that differ only on some axes. This file
+// only does arithmetic on rank numbers. The mesh (mesh/mesh.hpp) opens a communicator for each group.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard         the innermost axis varies fastest
 #pragma once
@@ -15,30 +15,32 @@ namespace chorale {
 // A rank's coordinate on each axis; the index is the axis's row in the table of axes.hpp.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
-// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses. A
-// group along several axes uses those of the axis that is usually the outermost, because its ranks are the furthest apart.
+// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses.
+// For a group along several axes, this is the axis that is usually the outermost, because its ranks are the furthest apart.
 struct RankGroup {
   std::string name, chosen_as;
   std::vector<int> ranks;  // in the order of the group
 };
 std::vector<RankGroup> groups_of(const Layout& layout);
 // The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
-// first: its shard may be larger. `context_rank` selects the rank along cp.
+// first, because the last shard may be larger. `context_rank` selects the rank along cp.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false, std::int64_t context_rank = 0);
 std::int64_t stage_of(const Layout& layout, std::int64_t rank);         // the pipeline stage of a rank
 std::int64_t context_rank_of(const Layout& layout, std::int64_t rank);  // its rank along cp
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
-// The rank along cp of each rank along an axis, which is a row of the table of axes, from the point of view of `rank`.
+// The cp coordinates of all ranks along the axis in row `row`, for the group of that axis that contains `rank`.
 std::vector<std::int64_t> context_ranks_along(const Layout& layout, std::int64_t rank, std::size_t row);
 
 // A group as one of its ranks sees it. It may have only this rank.
 struct GroupOfRank {
   std::string name, chosen_as;
-  AxisSet set;                     // the axes in which the group's ranks differ; 0: the group of end_stages()
-  std::int64_t rank, size, group;  // this rank's index in the group; the group's size and index among those of the same set
+  AxisSet set;  // the axes in which the group's ranks differ; 0: the group of end_stages()
+  // This rank's index in the group; the group's size; and the group's index among all groups of the same set.
+  std::int64_t rank, size, group;
 };
-// All groups of a rank: of each axis, the end stages ("ends"), all ranks ("world"), and sets of several axes.
+// All groups of a rank: a group for each axis, the end stages ("ends"), all ranks ("world"), and a group for each set of
+// several axes.
 std::vector<GroupOfRank> groups_of_rank(const Layout& layout, std::int64_t rank);
 std::vector<int> ranks_of(const GroupOfRank& group, const Layout& layout, std::int64_t rank);  // in the order of the group
 

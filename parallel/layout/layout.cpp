@@ -1,5 +1,5 @@
-// The sizes of a layout: which follow from others, which layouts a number of ranks allows, and which of these an error for a
-// misfit suggests.
+// The sizes of a layout: infers missing sizes, lists the layouts that a number of ranks allows, and selects the layouts that
+// an error message suggests.
 #include "parallel/layout/layout.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-using Largest = std::map<Divides, std::int64_t>;  // the largest size of an axis that divides this; none: all ranks
+using Largest = std::map<Divides, std::int64_t>;  // largest size of an axis, by what the axis divides; no entry: no limit
 
 // Every way to write `world` as a product of axis sizes. In the result, the size of the outermost axis varies slowest.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const Largest& largest) {
@@ -123,7 +123,7 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
   if (layout.ranks() != limits.world) return {};
   std::vector<std::string> batches, micro_batches, remedies;
   const std::int64_t unit = batch_unit(layout, limits), below = limits.global_batch / unit;
-  for (const std::int64_t step : {-1, 1})  // some schedules need a multiple of the stages
+  for (const std::int64_t step : {-1, 1})  // tries several batches: some schedules need a multiple of the number of stages
     for (std::int64_t tried = 0; tried < layout.stages(); ++tried) {
       LayoutLimits other = limits;
       other.global_batch = (below + (step > 0) + step * tried) * unit;
@@ -149,7 +149,7 @@ std::int64_t Layout::along(AxisSet set) const {
   return product;
 }
 
-// The axes of only one grid have the same product in both grids: dp = edp · ep.
+// In both grids, the axes that belong only to that grid have the same product: dp · cp = edp · ep.
 std::int64_t Layout::size(std::size_t row) const {
   if (!(*axes)[row].follows()) return sizes[row];
   const AxisSet dense = axes->in_grids(dense_grid), expert = axes->in_grids(expert_grid);
@@ -177,7 +177,7 @@ bool Layout::has_usual_order() const {
   return outwards_in() == usual.outwards_in();
 }
 
-// Axes of both grids must have as many ranks inside them in one grid as in the other.
+// An axis that belongs to both grids must have equally many ranks inside it in each grid.
 bool Layout::grids_agree() const {
   const std::array<int, most_axes> depths = axes->depths(order);
   const auto ranks_inside = [&](std::size_t row, unsigned grid) {

@@ -21,7 +21,7 @@
 
 namespace chorale {
 
-// The schedule of a layout whose word names none. It depends on the number of model chunks per stage.
+// The schedule of a layout whose word names no schedule. It depends on the number of model chunks per stage.
 std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
@@ -29,36 +29,37 @@ struct Layout {
   std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world.
                                                                          // Rows that follow() stay 1: see size()
   int zero = 0;                                                          // ZeRO stage, 0 to 3
-  bool hpz = false;                                                      // ZeRO-3 shards along rep too; groups keep copies
-  bool sequence = false;                                                 // sequence parallel over the tensor axis
+  bool hpz = false;                                                      // ZeRO-3 also shards along rep; groups keep copies
+  bool sequence = false;                                                 // sequence parallelism over the tensor axis
   std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
   std::int64_t chunks = 1;                                               // model chunks per stage
-  AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
+  AxisOrder order = {};                                                  // nesting of the axes; empty: the usual order
 
-  std::int64_t& operator[](std::string_view axis);  // of an axis whose size does not follow from others
+  std::int64_t& operator[](std::string_view axis);  // only for an axis whose size does not follow from other sizes
   std::int64_t operator[](std::string_view axis) const { return size(axes->row_of(axis)); }
-  std::int64_t size(std::size_t row) const;  // sizes[row], or by the others if the axis follows(); 0: unknown
-  std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 while one of them is to be inferred
+  std::int64_t size(std::size_t row) const;  // sizes[row], or computed from other sizes if the axis follows(); 0: unknown
+  std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 until all of them have been inferred
   std::int64_t replicas() const { return along(axes->dividing(Divides::batch)); }
   std::int64_t shards() const { return along(axes->dividing(Divides::width)); }
   std::int64_t context_ranks() const { return along(axes->dividing(Divides::tokens)); }
-  std::int64_t copies() const { return along(axes->holding_copies(dense_grid)); }  // of a dense layer's shard
-  // The axes along which ZeRO shards; the ranks that these are for a dense layer; and the number of groups of dp·cp ranks.
+  // The number of copies of a dense layer's shard.
+  std::int64_t copies() const { return along(axes->holding_copies(dense_grid)); }
+  // The axes along which ZeRO shards; the number of ranks among which ZeRO shards a dense layer; the number of dp·cp groups.
   AxisSet sharded() const { return axes->sharding() | (hpz ? axes->repeating() : 0); }
   std::int64_t zero_ranks() const { return along(sharded() & axes->in_grids(dense_grid)); }
   std::int64_t repeats() const { return along(axes->repeating()); }
   std::int64_t stages() const { return along(axes->dividing(Divides::layers)); }
   std::int64_t expert_ranks() const { return along(axes->dividing(Divides::experts, expert_grid)); }
-  // Without expert ranks, the axes of only the expert grid have no groups: their groups would be those of the dense grid.
+  // Without expert ranks, the axes that belong only to the expert grid have no groups, because both grids are the same.
   unsigned grids() const { return expert_ranks() > 1 ? both_grids : dense_grid; }
-  AxisSet divided(AxisSet set) const;  // the set without axes of size 1
+  AxisSet divided(AxisSet set) const;  // removes axes of size 1 from the set
   std::int64_t ranks() const;
   // The axes with more than one rank, from the outermost to the innermost.
   AxisOrder outwards_in() const;
   bool has_usual_order() const;
-  // Whether the ranks that edp and ep divide are those that dp and cp divide. False if the order puts tp between dp and cp.
+  // Whether edp and ep divide the same groups of ranks as dp and cp do. False if the order puts tp between dp and cp.
   bool grids_agree() const;
-  bool operator==(const Layout& other) const;  // the places of axes with one rank do not count
+  bool operator==(const Layout& other) const;  // ignores the places of axes with one rank
 };
 
 // The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
@@ -72,7 +73,7 @@ struct LayoutWord {
 // (tp-dp) and the name of a schedule. Each part occurs at most once, and their order is free. A usage error names the wrong
 // part and says why it is wrong.
 LayoutWord read_layout_word(const std::string& word, const AxisTable& axes = all_axes());
-// The word's layout on `world` ranks. With 0, the number of ranks is not known yet, and inferred sizes stay 0.
+// The word's layout on `world` ranks. If `world` is 0, the number of ranks is not known yet, and no size is inferred.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // The shape of the layout's pipeline, with the placement of its schedule.
@@ -82,25 +83,24 @@ PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 struct LayoutLimits {
   ModelShape shape;
   std::int64_t world = 1, global_batch = 1,
-               micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's whole part of the batch
+               micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's share of the batch
   const AxisTable* axes = &all_axes();
   ContextOptions context = {};  // how ranks divide the tokens of a sequence
   bool one_host = true;         // false: it is not known yet which ranks share a host
 };
 
-// Throws a usage error if the layout does not fit. The error suggests the nearest layouts of the same number of ranks
-// that fit.
+// Throws a usage error if the layout does not fit. The error suggests the nearest layouts that fit the same number of ranks.
 void require_fits(const Layout& layout, const LayoutLimits& limits);
 bool fits(const Layout& layout, const LayoutLimits& limits);
-// Replaces a size of 0 by the number of ranks divided by the other sizes. If the quotient is not an integer, throws a
-// usage error that suggests layouts of that number of ranks. With limits, the suggested layouts also satisfy the limits.
+// Replaces a size of 0 by the number of ranks divided by the other sizes. If the quotient is not an integer, throws a usage
+// error that suggests layouts for that number of ranks. If limits are given, the suggested layouts also satisfy them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
 // The layout with the same replicas and context ranks, in groups of `ranks` (dp·cp) that rep repeats. If such groups are
 // impossible, throws a usage error about the option `flag`, which names the possible sizes.
 Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "shard-size");
-// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. (With one replica, only stages 0 and 3 are listed; and
-// none that only repeats whole replicas, because without ZeRO the same ranks send as much.)
+// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. With one replica, only stages 0 and 3 are listed.
+// Layouts in which rep repeats single ranks are left out, because without ZeRO the same ranks send as much.
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 // The legal orders of all axes with more than one rank; the usual order is the first.
 std::vector<AxisOrder> orders_of(const Layout& layout);

@@ -158,7 +158,7 @@ std::vector<std::int64_t> fitting_inner(const ModelShape& s, const Layout& l) {
   const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
   std::vector<std::int64_t> fitting;
   for (std::int64_t inner = 1; inner <= ranks; ++inner) {
-    // Ranks share key heads only if all of them exchange heads.
+    // Ranks can share key-value heads only if all context ranks exchange heads.
     const bool shares = inner == ranks && ranks % groups == 0 && s.queries() % (ranks / groups) == 0;
     if (ranks % inner == 0 && (groups % inner == 0 || shares)) fitting.push_back(inner);
   }
@@ -239,7 +239,7 @@ MaybeMisfit check_repeats(const Layout& l) {
                 fmt::format("{}, zero 0", sizes_in_words(l, l.axes->repeating(), ", ")), "--zero 1, 2 or 3"};
 }
 
-// The first check must be that of the world, and check_batch must precede those that divide the batch.
+// check_world must come first. check_batch must precede the checks that divide the batch.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   for (const auto check : {check_world, check_zero, check_heads, check_experts, check_stages, check_batch, check_schedule,
                            check_context, check_sequence})

@@ -1,5 +1,5 @@
-// The rules that a layout must satisfy: world, heads, experts, layers, batch, schedule, sequence. A rule says what is wrong
-// in two lines of an error; the third line suggests other layouts (layout.cpp).
+// The rules that a layout must satisfy: world, heads, experts, layers, batch, schedule, sequence. A rule provides the first
+// two lines of an error, which say what is wrong. The third line suggests other layouts (layout.cpp).
 #pragma once
 #include <optional>
 #include <string>
@@ -10,21 +10,21 @@ namespace chorale {
 
 struct Misfit {
   std::string what, numbers;
-  std::string remedy = {};  // what helps besides another layout
+  std::string remedy = {};  // a way to fix the misfit without changing the layout
 };
 using MaybeMisfit = std::optional<Misfit>;
 
-// The first rule that the layout breaks; nullopt if it satisfies all. Sizes that can be inferred must have been.
+// The first rule that the layout breaks; nullopt if it satisfies all. Missing sizes must have been inferred before.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits);
-// Only the rule of context parallelism for heads, if one host has all ranks of a sequence.
+// Checks only the rule of context parallelism about heads, for a layout in which one host has all ranks of a sequence.
 MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& shape, const Layout& layout);
-// Only the rule for schemes of context parallelism that need all samples to be cut alike.
+// Checks only the rule for context-parallel schemes that need all samples to be cut alike.
 MaybeMisfit misfit_of_cut(const ContextOptions& context, const ModelShape& shape, const Layout& layout);
-// The values of context.inner that this rule accepts, ascending. 1 is always among them.
+// The values of context.inner that misfit_of_heads accepts, in ascending order. They always include 1.
 std::vector<std::int64_t> fitting_inner(const ModelShape& shape, const Layout& layout);
-// Only the first of these rules: an axis whose size could not be inferred.
+// Checks only that all sizes could be inferred.
 MaybeMisfit check_rest(const Layout& layout, std::int64_t world);
-// Only the rules of rep and hpz: without ZeRO there are no shards to repeat, and hpz needs several groups under ZeRO-3.
+// Checks only the rules of rep and hpz: without ZeRO there are no shards to repeat, and hpz needs ZeRO-3 and several groups.
 MaybeMisfit check_repeats(const Layout& layout);
 
 // The number of sequences that all replicas process at once. The batch must be a multiple of it.

@@ -16,7 +16,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t most = 1'000'000;  // the largest axis size; the product of three does not overflow
+constexpr std::int64_t most = 1'000'000;  // the largest axis size; the product of three such sizes does not overflow
 
 // A part that has a number: an axis, z or v.
 struct Numbered {
@@ -42,7 +42,8 @@ Piece part_of(const std::string& text) {
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
-// The layout that was probably meant by another notation: "dp=2,tp=2", "DP2 x TP2", "dp2,tp2"; "" if none is known.
+// Translates other notations, such as "dp=2,tp=2", "DP2 x TP2" or "dp2,tp2", into the layout word that was probably meant;
+// "" if the notation is not known.
 std::string in_our_words(const AxisTable& axes, const std::string& word) {
   std::string tidy;
   for (const char c : lower(word))
@@ -50,7 +51,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
       tidy += tidy.ends_with('.') ? "" : ".";
     else if (c != '=' && c != ':')
       tidy += c;
-  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // dp takes all ranks
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // in these words, dp takes all ranks
   if (tidy == word) return "";
   try {
     return parse_layout(tidy, 0, axes), tidy;

@@ -1,4 +1,4 @@
-// The orders in which the axes of a layout may lie inside each other.
+// The orders in which the axes of a layout may be nested.
 #include <algorithm>
 #include <numeric>
 

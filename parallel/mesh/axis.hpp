@@ -25,7 +25,7 @@ namespace chorale {
 class Script;
 class Trace;
 
-// How many rows each rank of a group sends to each other one: rank r sends [r · size + s] rows to rank s.
+// How many rows each rank of a group sends to each other rank. Element r · size + s is the number of rows from rank r to s.
 using RowsBetween = std::vector<std::int64_t>;
 
 class Axis {
@@ -44,7 +44,7 @@ class Axis {
     Axis* axis_ = nullptr;
     Tensor input_, output_;  // declared before request_, whose destructor waits for the call and still needs the tensors
     Request request_;
-    std::int64_t number_ = -1;  // of the call in the trace or in the script; −1: in neither
+    std::int64_t number_ = -1;  // the call's number in the trace or in the script; −1: it is in neither
   };
 
   virtual ~Axis() = default;
@@ -53,7 +53,7 @@ class Axis {
   const std::string& name() const { return name_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  virtual const std::vector<int>& hosts() const = 0;  // of the ranks: Problem::hosts
+  virtual const std::vector<int>& hosts() const = 0;  // the host of each rank, as in Problem::hosts
   virtual bool pretends() const = 0;
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return time_; }
@@ -65,9 +65,10 @@ class Axis {
   virtual void give_up(const std::exception&) {}  // tells the peers that this rank failed, so that they stop waiting
   virtual void poll() const {}                    // progresses all calls in flight, on every axis
 
-  // The texts of all ranks, in rank order. A pretended axis returns this rank's text for every rank.
+  // Gathers one text from every rank, in rank order. A pretended axis returns this rank's text for every rank.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
-  // Asks all ranks a question without waiting for them. Neither an exchange nor a vote is part of the account.
+  // A vote of all ranks on a question. Starting it does not wait for the other ranks. The account counts neither exchanges
+  // nor votes.
   class Vote {
    public:
     explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}
@@ -80,8 +81,8 @@ class Axis {
   };
   virtual Vote start_vote(bool yes) { return Vote(yes); }
 
-  // All blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call is in place if
-  // `block` is a view of this rank's block of the other tensor.
+  // In these calls all blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call
+  // is in place if `block` is a view of this rank's block of the other tensor.
   void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
   void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
   void all_gather(const Tensor& block, const Tensor& output) { run({Collective::all_gather, block, output}); }
@@ -93,15 +94,15 @@ class Axis {
   Pending start_all_gather(const Tensor& block, const Tensor& output) {
     return start({Collective::all_gather, block, output});
   }
-  // With `rows`, the block of rank r has rows[r] rows. Equal blocks need no `rows`.
+  // The block of rank r has rows[r] rows.
   void reduce_scatter(const Tensor& input, const Tensor& block, const std::vector<std::int64_t>& rows) {
     run_uneven({Collective::reduce_scatter, input, block}, rows);
   }
   void all_gather(const Tensor& block, const Tensor& output, const std::vector<std::int64_t>& rows) {
     run_uneven({Collective::all_gather, block, output}, rows);
   }
-  // `input` has the rows for rank 0, then those for rank 1, and so on; `output` gets the rows from rank 0, then those from
-  // rank 1, and so on. All ranks pass the same `rows`, also a rank that neither sends nor receives a row.
+  // `input` holds the rows for rank 0, then the rows for rank 1, and so on. `output` gets the rows from rank 0, then the
+  // rows from rank 1, and so on. All ranks pass the same `rows`, even a rank that neither sends nor receives any.
   void all_to_all(const Tensor& input, const Tensor& output, const RowsBetween& rows) {
     const Sizes sizes = sizes_of(input, rows);
     run({input, output, sizes});
@@ -138,11 +139,11 @@ class Axis {
   void count(std::size_t operation, const Sent& sent) { account_.add(operation, sent); }
 
  private:
-  // Of a call that needs other ranks: carries it out and counts it.
+  // These functions carry out and count calls that need other ranks.
   virtual void carry_out(const TensorCall& call) = 0;
   virtual Pending begin(const TensorCall& call) = 0;
   virtual Pending begin_send(const Tensor& x, int to) = 0;
-  // Of a started call, by its number.
+  // These functions wait for or test a started call, which `number` identifies in the trace or in the script.
   virtual void wait_for(Request& request, std::int64_t number) = 0;
   virtual bool test(Request& request, std::int64_t number) = 0;
   virtual double now() const = 0;
@@ -151,8 +152,8 @@ class Axis {
   void run(const TensorCall& call);
   void run_uneven(TensorCall call, const std::vector<std::int64_t>& rows);
   Pending start(const TensorCall& call);
-  // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
-  // Returns false for all other calls.
+  // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy the input to the
+  // output. Returns false for all other calls.
   bool done_alone(const Call& call);
 
   std::string name_;
@@ -161,7 +162,7 @@ class Axis {
   CommunicationTime& time_;
 };
 
-// Collective: the values of all ranks, in rank order.
+// Gathers one value from every rank, in rank order. All ranks must call it.
 template <class T>
 std::vector<T> exchange(Axis& axis, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);

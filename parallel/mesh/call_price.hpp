@@ -1,4 +1,4 @@
-// Prices of the calls of a step, by the machine file. A negative price: the file has none for this call.
+// Prices of a step's calls, taken from the machine file. A price is negative if the file has no price for the call.
 #pragma once
 #include "collectives/choice/decision.hpp"
 #include "collectives/choice/selection.hpp"
@@ -8,15 +8,16 @@ namespace chorale {
 
 struct CallPrice {
   double seconds = -1;
-  double link = 0;    // between hosts: seconds for which the bytes of this rank occupy its host's link
-  bool waits = true;  // long messages move only when both ends have begun
+  double link = 0;    // seconds for which this rank's bytes to other hosts occupy its host's link
+  bool waits = true;  // true: a message is transferred only when both ends have begun it, as long messages are
 };
 
-// The price of a collective that runs the chosen algorithm. `crossing`: the bytes that this rank sends to other hosts.
+// The price of a collective that runs the chosen algorithm. `crossing`: the number of bytes that this rank sends to other
+// hosts.
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
 
-// The bytes and messages of a call on rank `rank` of the group, and the bytes that leave its host.
+// The bytes and messages that rank `rank` of the group sends in a call, and the bytes that leave the host of that rank.
 CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank);
 
 CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);

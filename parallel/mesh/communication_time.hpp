@@ -1,4 +1,5 @@
-// The seconds in which a rank communicates, on all axes together. A second counts once, however many calls are in flight.
+// The time during which a rank communicates, on all axes together. It counts each second once, even with several calls in
+// flight.
 //
 //   call a     ├──────────────┤
 //   call b          ├──────────────┤

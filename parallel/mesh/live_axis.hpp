@@ -1,5 +1,5 @@
-// An axis of ranks that communicate. It measures what its communicator sends and how long the rank waits, and records each
-// call in a trace if there is one.
+// An axis whose ranks communicate. It measures what its communicator sends and how long the rank waits. If there is a trace,
+// the axis records each call in it.
 #pragma once
 #include "parallel/mesh/axis.hpp"
 #include "parallel/mesh/trace.hpp"
@@ -27,7 +27,7 @@ class LiveAxis final : public Axis {
   bool test(Request& request, std::int64_t number) override;
   double now() const override { return group_.clock().seconds(); }
 
-  // Makes a call, or starts it, and counts it. Returns its number in the trace.
+  // Runs or starts a call by calling `make`, and counts the call. Returns the call's number in the trace.
   template <class Make>
   std::int64_t account_for(const Call& call, bool started, Make&& make);
   Pending message(const char* operation, Request request, const Tensor& x);

@@ -1,13 +1,13 @@
-// The mesh: all ranks of a run in a grid of named axes, and this rank's coordinates in it. A mesh is passed as an argument;
-// none is global. A set of axes defines groups: each group contains the ranks that differ only in these axes. When the mesh
-// is made, the ranks of each group open a communicator together. Strategies ask for a group by its axes.
+// The mesh: all ranks of a run in a grid of named axes, and this rank's coordinates in it. A mesh is passed as an argument
+// and is never global. A set of axes defines groups: each group contains the ranks that differ only in these axes. When the
+// mesh is constructed, the ranks of each group open a communicator together. Strategies ask for a group by its axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
 //   pp 0:  tp→ 0 1     pp 1:  4 5       tensor: 0–1, 2–3, 4–5, 6–7 (innermost: the most traffic, the nearest ranks)
 //     dp↓      2 3            6 7       data: 0–2, 1–3, …     pipeline: 0–4, 1–5, …
 //
-// With another order of the axes, other ranks form the groups: in dp2.tp2.pp2.tp-dp-pp, pp is the innermost axis.
+// With a different order of the axes, different ranks form the groups: in dp2.tp2.pp2.tp-dp-pp, pp is the innermost axis.
 #pragma once
 #include <functional>
 #include <memory>
@@ -31,7 +31,7 @@ class Mesh {
   const Coordinates& place() const { return place_; }
   // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The remaining
   // axes must be a single axis, any axes that divide the batch or its tokens, all axes that divide the width, or all axes
-  // that divide the layers. Throws for any other set.
+  // that divide the layers. Any other set throws an error.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(layout_.axes->set_of(axes)); }
   Axis& data() const { return *data_; }          // divides the batch

@@ -27,8 +27,8 @@ Topology host_by_host(Topology topology) {
   return topology;
 }
 
-// The nearest layout whose groups all lie within reach of their backends: `axis` gets fewer ranks, and the axis whose
-// size is inferred gets more, unless `axis` is of only the expert grid. "" if there is none.
+// The nearest layout whose groups all lie within reach of their backends; "" if there is none. `axis` gets fewer ranks. The
+// axis whose size is inferred gets more ranks, unless `axis` belongs only to the expert grid.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
   const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });
@@ -45,7 +45,7 @@ std::string smaller(Layout layout, const std::string& axis, const ByAxis& backen
   return "";
 }
 
-// An order of the layout's axes in which all groups lie within reach; "" if there is none.
+// An order of the layout's axes with which all groups lie within reach of their backends; "" if there is none.
 std::string other_order(Layout layout, const ByAxis& backends, const Topology& topology) {
   for (const AxisOrder& order : orders_of(layout)) {
     layout.order = order;
@@ -95,7 +95,7 @@ bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topolog
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest) {
   const std::vector<RankGroup> groups = groups_of(layout);
-  const auto has_groups = [&](const std::string& axis) {  // edp has none without ep, whatever its size
+  const auto has_groups = [&](const std::string& axis) {  // without ep, edp has no groups, whatever its size
     return std::ranges::count(groups, axis, &RankGroup::chosen_as) > 0;
   };
   if (nearest != widest)

@@ -17,7 +17,7 @@ std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
-// Replaces "auto": by `nearest` for an axis whose groups each lie within one host, by `widest` for every other axis.
+// Replaces "auto" by `nearest` for an axis whose groups each lie within one host, and by `widest` for every other axis.
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest);
 // Whether every axis that crosses hosts has a backend that connects hosts. The backend "auto" adapts itself.

@@ -1,5 +1,5 @@
-// An axis without peers. It makes the decisions of a live axis (choice/decision.hpp) and counts the bytes that this rank
-// would send, but sends nothing. With a script, it also writes down each call with its price.
+// An axis without peers. It makes the same decisions as a live axis (choice/decision.hpp) and counts the bytes that this
+// rank would send, but it sends nothing. If there is a script, the axis also adds each call with its price to the script.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,7 +15,7 @@ class PretendedAxis final : public Axis {
  public:
   // A group of this rank only. Its calls copy or do nothing.
   PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
-  // Rank `rank` of `size` ranks, which are on these hosts (Problem::hosts).
+  // The axis as rank `rank` of `size` ranks sees it. `hosts`: the host of each rank, as in Problem::hosts.
   PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
                 const std::string& algorithm, std::shared_ptr<const Selector> selector, CommunicationTime& time);
 
@@ -26,7 +26,7 @@ class PretendedAxis final : public Axis {
   Pending start_recv(const Tensor& x, int from) override { return message(x, from, rank()); }
 
  private:
-  // The bytes that this rank would send in a call, and the price of the call. Without a script it has no price.
+  // The bytes that this rank would send in a call, and the price of the call. Without a script, the call has no price.
   struct Foreseen {
     Sent sent;
     CallPrice price;
@@ -36,7 +36,7 @@ class PretendedAxis final : public Axis {
   Pending begin(const TensorCall& call) override { return {*this, Request(), call.from, call.to, note(call)}; }
   Pending begin_send(const Tensor& x, int to) override { return message(x, rank(), to); }
   void wait_for(Request& request, std::int64_t number) override;
-  bool test(Request& request, std::int64_t number) override;  // the call is over without a wait
+  bool test(Request& request, std::int64_t number) override;  // always true: the call completes at once
   double now() const override { return 0; }
 
   const Foreseen& foreseen(const TensorCall& call);
@@ -47,7 +47,7 @@ class PretendedAxis final : public Axis {
   std::string backend_;
   RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
-  std::map<Key, Foreseen> foreseen_;  // by kind of call
+  std::map<Key, Foreseen> foreseen_;  // one entry for all calls with the same key
   Script* script_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // The script of a training step: the work and the calls of one rank, in order. A plan (plan.hpp) records the script while it
-// runs the code of Training on phantom tensors. Kernels note their work, and pretending axes note their calls. The time of
-// the step is simulated from the scripts of all ranks (simulation.hpp).
+// runs the code of Training on phantom tensors. Kernels record their work, and pretended axes record their calls. The
+// duration of the step is simulated from the scripts of all ranks (simulation.hpp).
 //
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
@@ -17,33 +17,34 @@ namespace chorale {
 struct CallVolume {
   std::int64_t vector = 0;         // bytes of the whole vector, or of the message
   std::int64_t sent = -1;          // bytes that this rank sends; -1: unknown, because a library's own algorithm sends them
-  std::int64_t messages = 0;       // that this rank sends, one after the other
+  std::int64_t messages = 0;       // number of messages that this rank sends, one after the other
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
   int on_host = 2;                 // ranks of the group on this rank's host
 };
 
-using Amounts = std::array<double, kinds_of_work>;  // by Work: flops or bytes
+using Amounts = std::array<double, kinds_of_work>;  // flops or bytes of each kind of Work
 
 class Script final : public Meter {
  public:
   // A collective of all ranks of a group, or a message between two of them.
   struct Call {
     std::string group;       // the name of the axis
-    int from = -1, to = -1;  // of a message: ranks within the group
-    double seconds = 0;      // with no other call or work at the same time; negative: no price is known
-    bool waits = true;       // a message: moves only when both ends have begun it
-    double link = 0;         // between hosts: seconds for which the bytes of this rank occupy its host's link
+    int from = -1, to = -1;  // sender and receiver of a message, as ranks within the group
+    double seconds = 0;      // duration if no other call or work runs at the same time; negative: no price is known
+    bool waits = true;       // for a message: it is transferred only when both ends have begun it
+    double link = 0;         // seconds for which this rank's bytes to other hosts occupy its host's link
     CallVolume volume = {};  // for machines whose calls have no calibrated prices
-    bool scatters = false;   // a reduce_scatter
-    // Between memory and a slow tier, by this rank alone: `volume.vector` bytes.
+    bool scatters = false;   // whether the call is a reduce_scatter
+    // Whether the call is a copy by this rank alone, from a slow tier into memory or out to the tier. It copies
+    // `volume.vector` bytes.
     enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
   };
   struct Act {
     enum class Kind { work, begin, wait, part } kind;
-    Amounts work{};                          // of kind work
-    int call = -1;                           // of kinds begin and wait: index in calls()
-    std::size_t first_kernel = 0, last = 0;  // of kind work: kernels() from first_kernel to last - 1
-    StepPart part = {};                      // of kind part: what follows belongs to it
+    Amounts work{};                          // for kind work
+    int call = -1;                           // for kinds begin and wait: index in calls()
+    std::size_t first_kernel = 0, last = 0;  // for kind work: the kernels first_kernel to last - 1 of kernels()
+    StepPart part = {};                      // for kind part: the part of the step that begins here
   };
 
   explicit Script(bool with_copies = false) : with_copies_(with_copies) {}
@@ -52,9 +53,9 @@ class Script final : public Meter {
   int copies(std::int64_t bytes, bool into_memory) override;
   void waits_for_copy(int number) override { wait(number); }
   void begins(const StepPart& part) override;
-  int begin(const Call& call);  // returns its number
+  int begin(const Call& call);  // returns the call's number
   void wait(int call);
-  void settle();  // writes down the work since the last act: also after the step
+  void settle();  // adds an act for the work since the last act; must also be called after the step
   void clear() { acts_.clear(), calls_.clear(), kernels_.clear(), since_ = {}, settled_ = 0; }
 
   const std::vector<Act>& acts() const { return acts_; }
@@ -67,7 +68,7 @@ class Script final : public Meter {
   std::vector<Call> calls_;
   std::vector<KernelWork> kernels_;
   Amounts since_{};
-  std::size_t settled_ = 0;  // kernels that acts have
+  std::size_t settled_ = 0;  // number of kernels that belong to an act
   bool with_copies_;
 };
 

@@ -1,5 +1,5 @@
-// A record of what a rank did, and when, in selected steps: the passes of its micro-batches, the layers and kernels in them,
-// and every communication call.
+// Records what a rank did in selected steps, and when: the passes of its micro-batches, the layers and kernels in these
+// passes, and every communication call.
 //
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
 //   layers, kernels        │embedding│block.0│ …                        nested; noted by TracedWork (traced_work.hpp)
@@ -8,8 +8,9 @@
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
-// completion, in a wait or a test. All times are read from this rank's clock. Cost if tracing is off: one branch per call
-// and pass, one virtual call per layer and kernel. If it is on: one record of each, of which a limited number is kept.
+// completion, in a wait or a test. All times are read from this rank's clock. If tracing is off, it costs one branch per
+// call and pass, and one virtual call per layer and kernel. If tracing is on, it adds one record for each of these, up to a
+// limited number of records.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,12 +26,12 @@ class Trace {
     std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: the span belongs to no micro-batch or chunk
     double begins = 0, ends = 0;
   };
-  struct Inner {  // a layer, or a kernel, in a pass
+  struct Inner {  // a layer or a kernel within a pass
     bool kernel = false;
     std::int64_t step = 0;
     std::string name;
     double begins = 0, ends = 0;
-    double bytes = 0, flops = 0;                  // of a kernel
+    double bytes = 0, flops = 0;                  // for a kernel
     std::int64_t m = 0, n = 0, k = 0, batch = 1;  // as in KernelWork
   };
   struct Call {
@@ -55,7 +56,7 @@ class Trace {
   void over(std::int64_t call, double waited, double ends);  // sets when the wait for a started call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }
-  const std::vector<Inner>& inner() const { return inner_; }  // an outer layer or kernel comes before those in it
+  const std::vector<Inner>& inner() const { return inner_; }  // an outer layer or kernel comes before its inner ones
   const std::vector<Call>& calls() const { return calls_; }
   std::int64_t left_out() const { return left_out_; }  // events beyond the limit
 

@@ -1,8 +1,8 @@
-// All ranks of a run, connected by one or several backends. The mesh (mesh.hpp) splits them into the groups of a layout,
-// each with the backend of its axis.
+// All ranks of a run, connected by one or several backends. The mesh (mesh.hpp) splits the ranks into the groups of a
+// layout. Each group uses the backend of its axis.
 //
 //   --backend ucx,tp=shm      ucx    0 1 2 3     one world of all ranks
-//                             shm    0 1│2 3     one per host, because shm connects the ranks of one host only
+//                             shm    0 1│2 3     one per host, because shm connects only ranks of one host
 #pragma once
 #include <map>
 #include <memory>
@@ -30,8 +30,8 @@ class Worlds {
   Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
   std::string about_memory() const;                        // its description for the record; may be empty
   std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
-  // Collective. Connects the ranks of equal color, in the same order, by the same backends. With a negative color the
-  // result is empty.
+  // Connects the ranks of equal color, in the same order, by the same backends. With a negative color the result is empty.
+  // All ranks must call it.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }
 

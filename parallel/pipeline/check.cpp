@@ -119,7 +119,7 @@ class VectorClocks {
     }
   }
 
-  // The stage's first action at whose start it knows that this action of another stage has begun.
+  // The first action of `stage` at whose start the stage knows that this action of another stage has begun.
   std::size_t first_to_know(std::size_t stage, const StagedAction& begun) {
     const auto& mine = clocks_[stage];
     const auto there = static_cast<std::size_t>(begun.stage);
@@ -218,7 +218,7 @@ std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule) {
 std::vector<std::size_t> read_at_latest(const PipelineSchedule& schedule, std::int64_t stage) {
   const auto& actions = schedule.actions.at(static_cast<std::size_t>(stage));
   std::vector<std::size_t> latest(actions.size(), actions.size());
-  // In forward passes through one chunk per stage, no stage hears of the stages after it.
+  // If there are only forward passes and one chunk per stage, no stage gets messages from later stages.
   const bool one_way = schedule.parts() == schedule.stages &&
                        std::ranges::all_of(actions, [](const PipelineAction& a) { return a.kind == Pass::forward; });
   if (schedule.stages == 1 || one_way) return latest;

@@ -21,9 +21,9 @@ bool needs_buffers(const PipelineSchedule& schedule);
 // in flight until its weight gradients are done.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
-// For each action of a stage that sends its result: when the receiver has read it for certain, whatever the speed of the
-// stages. This is once the stage has the input of its own action of this index. If no input tells, it is the number of
-// the stage's actions.
+// For each action of a stage that sends its result: when the receiver has certainly read the result, whatever the speed of
+// the stages. The value is the index of an action of the same stage: once the stage has the input of that action, the result
+// has been read. If no input proves it, the value is the number of the stage's actions.
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2      Stage 1 sends the input of B0 after its F0, and
 //                                        read by    2  4     5            before its F1. So at F2, F1 may be unread.

@@ -26,8 +26,8 @@ struct PipelinePanel {
 
 struct PipelineFrame {
   double width = 1200;
-  double seconds = 0;    // the time that the width stands for, the same for pictures to compare; 0: of the longest panel
-  bool headline = true;  // draws the title; false if the page has it beside the picture
+  double seconds = 0;  // the time that the full width represents, equal in pictures to compare; 0: that of the longest panel
+  bool headline = true;  // whether to draw the title; false if the page shows it beside the picture
 };
 
 // All panels, one below the other, above one time axis.

@@ -1,5 +1,5 @@
 // Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): each of p stages has v chunks of the model, so its first result is
-// ready v times sooner. Micro-batches run in groups of p. In the forward pass, a group goes through the first chunk of
+// ready in 1/v of the time. Micro-batches run in groups of p. In the forward pass, a group goes through the first chunk of
 // every stage, then through the second, and so on. The backward pass goes from the last chunk to the first. The bubble is
 // divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1) +
 // (v−1)p + 1 chunks.

@@ -1,5 +1,5 @@
-// A pipeline schedule lists each stage's actions in order, as plain data. The same object is proved (check.hpp), simulated
-// (simulate.hpp), drawn (drawing.hpp) and executed (run.hpp).
+// A pipeline schedule lists each stage's actions in order, as plain data. The same object is proved correct (check.hpp),
+// simulated (simulate.hpp), drawn (drawing.hpp) and executed (run.hpp).
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward
 //                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward

@@ -6,12 +6,12 @@
 namespace chorale {
 
 struct PartSeconds {
-  double forward = 1, backward = 1, weights = 1;  // `weights` counts with `backward` unless the schedule splits them
+  double forward = 1, backward = 1, weights = 1;  // unless the schedule splits backward passes, they take backward + weights
 };
 
 struct PipelineSeconds {
   std::vector<PartSeconds> parts;  // by part of the model, in order
-  double message = 0;  // the least seconds between the end of an action and the start of the action that needs its result
+  double message = 0;  // minimum seconds between the end of an action and the start of the action that needs its result
 };
 
 // On every stage, a micro-batch's forward pass takes 1, the gradient of the input 1 and the gradients of the weights 1.

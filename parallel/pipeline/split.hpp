@@ -1,5 +1,5 @@
 // Cuts a list of layers into consecutive parts for pipeline stages, by cost. In a small model the head costs almost as much
-// as a layer, so equal numbers of layers are seldom equal work.
+// as a layer, so equal numbers of layers seldom mean equal load.
 //
 //   split_layers({1, 1, 1, 1, 2}, 3)  →  {2, 2, 1}
 #pragma once

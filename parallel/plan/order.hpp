@@ -1,9 +1,9 @@
-// Which axis of a layout lies inside which. On several hosts this choice has a price: neighbors on the innermost axis have
-// consecutive rank numbers, so they usually share a host.
+// Chooses how the axes of a layout are nested. On several hosts this choice affects speed: neighbors on the innermost axis
+// have consecutive rank numbers, so they usually share a host.
 //
 //   dp2.tp2 on n0: 0-1, n1: 2-3      dp,tp: tp stays on hosts, dp crosses them      tp,dp: the reverse
 //
-// A group is priced as a ring: each of its ranks sends to the next one, and only a pair on two hosts counts.
+// A group's cost is that of a ring: each rank sends to the next one, and only pairs of ranks on different hosts count.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,26 +15,26 @@
 
 namespace chorale {
 
-// The bytes that one rank of a group sends to the next rank in a step. The key is the group's name ("dp", "ends"). Any other
-// unit of cost may take the place of bytes.
+// The bytes that one rank of a group sends to the next rank in a step. The key is the group's name ("dp", "ends"). The
+// values may also be costs in any other unit.
 using SentByGroup = std::map<std::string, double>;
-// The bytes of a step with ring algorithms, as a mean over the stages that have such a group.
+// The bytes that are sent in a step with ring algorithms, as a mean over the stages that have such a group.
 SentByGroup sent_in_a_step(const PlanRequest& request);
-// Adds up what the groups of this layout send between hosts, by the group's name.
+// The bytes that the groups of this layout send between hosts, added up by the group's name.
 SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, const Topology& topology);
 
 struct OrderChoice {
-  AxisOrder order;  // empty: the usual one
+  AxisOrder order;  // empty: the usual order
   std::string why;  // a line for the user; "" for the usual order
 };
-// Why a layout with some order of its axes is impossible, as a clause for a sentence; "" if it is possible.
+// Why a layout with a given order of its axes is impossible, as a clause of a sentence; "" if it is possible.
 using WhyNot = std::function<std::string(const Layout&)>;
-// The reason why ranks on these hosts cannot run this layout: a backend that does not reach, or a scheme of context
-// parallelism that does not fit the hosts.
+// Why ranks on these hosts cannot run this layout: a backend cannot connect the hosts of an axis, or a context-parallel
+// scheme does not fit the hosts.
 std::string why_not_on(const Topology& topology, const Layout& layout, const ByAxis& backends,
                        const TrainingOptions& options);
-// The possible order that sends the fewest bytes between hosts. Equal arguments give equal choices, so all ranks choose the
-// same.
+// Among the possible orders, the one that sends the fewest bytes between hosts. The choice depends only on the arguments, so
+// all ranks choose the same order.
 OrderChoice cheapest_order(const Layout& layout, const WhyNot& why_not, const SentByGroup& sent, const Topology& topology);
 
 }  // namespace chorale

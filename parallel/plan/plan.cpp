@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-// In the forward pass, a matrix product costs 2 flops per matrix element and token, and attention 4 per element of a query
-// and key that it sees. In the backward pass, their gradients cost twice as much.
+// In the forward pass, a matrix product costs 2 flops per matrix element and token. Attention costs 4 flops per pair of a
+// query and a key that it sees, and per element of these. In the backward pass, the gradients cost twice as much.
 double flops_per_sample(const Training& training) {
   const std::int64_t context = training.mesh().context().rank();
   const auto tokens = static_cast<double>(training.cut().tokens(context));
@@ -23,7 +23,7 @@ double flops_per_sample(const Training& training) {
     const Shape local = p->local_shape();
     const AxisSet cut = layout.axes->set_of(p->cut_by);
     const auto sharers = static_cast<double>(layout.along(width & ~cut));
-    const auto sources = static_cast<double>(layout.along(experts & cut));  // an expert takes the tokens of all of them
+    const auto sources = static_cast<double>(layout.along(experts & cut));  // number of ranks whose tokens an expert gets
     if (p->multiplies) flops += 6.0 * tokens * p->active * sources * static_cast<double>(elements_of(local)) / sharers;
     if (p->after_attention) flops += 12.0 * training.cut().pairs(context) * static_cast<double>(local[0]);
   }
@@ -32,7 +32,7 @@ double flops_per_sample(const Training& training) {
 
 void no_samples(std::int64_t, std::int64_t, const SampleRows&) {}
 
-// A training that pretends to be one rank of the layout.
+// A training on phantom tensors that pretends to be one rank of the layout.
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank, Script* script = nullptr)
@@ -42,7 +42,7 @@ class Pretence {
                                   r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
                   nothing_, still_) {
     if (!script) return;
-    script->clear();  // what the beginning of the training noted is no part of a step
+    script->clear();  // the setup of the training is not part of a step
     for (const auto& axis : training_.mesh().axes()) axis->write_in(*script);
   }
 
@@ -55,14 +55,14 @@ class Pretence {
     return accounts_of(training_.mesh());
   }
   RankPlan step() {
-    if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);  // whose update this step finishes
+    if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);  // the measured step ends its update
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }
   std::int64_t offloaded() const { return training_.memory().tier_ledger().total(); }
 
  private:
-  // Phantom tensors have no storage, so they need no memory limit and no GPU. With offload to the host they pretend one.
+  // Phantom tensors have no storage, so a plan needs no memory limit and no GPU. Offload to the host uses a phantom tier.
   static TrainingOptions unlimited(TrainingOptions options, Meter* meter) {
     return options.memory.limit = 0, options.kernels.device = nullptr, options.kernels.meter = meter, options;
   }
@@ -72,8 +72,8 @@ class Pretence {
   Training training_;
 };
 
-// Options that need the same peak memory with fewer micro-batches, so that planning is faster. Under 1f1b a stage has at
-// most as many micro-batches in flight as there are stages, so more micro-batches do not raise the peak.
+// Reduces the number of micro-batches without changing the peak memory, so that planning is faster. Under 1f1b, a stage has
+// at most as many micro-batches in flight as there are stages, so more micro-batches do not raise the peak.
 TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
   if (layout.schedule == Layout{}.schedule)
     options.batch.global = std::min(options.batch.global, 2 * layout.stages() * layout.replicas() * options.batch.micro);
@@ -103,8 +103,8 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// A lower bound on a rank's bytes, computed without a plan: an equal share of the weights and gradients that stay in memory,
-// as if all were those of experts.
+// A lower bound on a rank's bytes, computed without a plan: an equal share of the weights and gradients that stay in memory.
+// It assumes that all weights belong to experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const auto share = [&](int zero) {
     const std::int64_t replicas = layout.zero >= zero ? layout.zero_ranks() : layout.expert_ranks();
@@ -116,8 +116,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return values * value + gradients * std::min(value, size_of(options.replicas.gradient_sums.value_or(options.compute)));
 }
 
-// At most 32 other layouts of the same number of ranks (there may be hundreds): first `asked` with higher ZeRO stages,
-// then all others.
+// At most 32 other layouts for the same number of ranks (there may be hundreds). `asked` with higher ZeRO stages comes
+// first, then all others follow.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
@@ -127,8 +127,8 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// All layouts, each with the ZeRO stage that needs the least memory, whose shards are not repeated. One replica needs no
-// stage, unless stage 3 was asked for: then shards of its values may live in a file.
+// All layouts without repeated shards, each with the ZeRO stage that needs the least memory. A single replica needs no ZeRO,
+// unless stage 3 was asked for, because then its value shards may live in a file.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits, const Layout& asked) {
   std::vector<Layout> layouts = all_layouts(limits);
   std::erase_if(layouts,
@@ -149,8 +149,8 @@ std::string with(const std::vector<std::string>& words) {
   return others.empty() ? words.front() : fmt::format("{} with {}", words.front(), others);
 }
 
-// Flags with which the model fits in memory: recomputation, smaller micro-batches, and as little in a file as is enough. If
-// none of them suffices alone, all together, and then ZeRO-3, with which everything can live in a file.
+// Flags with which the model fits in memory: recomputation, smaller micro-batches, or offloading as little to a file as is
+// enough. If no flag suffices alone, tries all together, and then ZeRO-3, with which everything can live in a file.
 std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;
@@ -225,7 +225,7 @@ std::int64_t brief_peak(PlanRequest request, std::int64_t stage) {
   TrainingOptions& o = request.options;
   const std::int64_t sequences = l.replicas() * o.batch.micro;
   std::int64_t number = std::min(o.batch.global / sequences, 2 * l.stages());
-  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());  // as interleaving takes them
+  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());  // interleaving needs a multiple
   o.batch.global = number * sequences;
   return plan_rank(request, fullest_rank(o, l, stage)).peak_bytes;
 }
@@ -247,7 +247,7 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     plan.evaluation = pretence.sent_by([&](Training& t) {
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
-      const RankPlan both = observed(t);  // forward passes alone may have more results on their way than a step
+      const RankPlan both = observed(t);  // an evaluation may have more results in transit than a step
       plan.step.peak = both.peak, plan.step.at_peak = both.at_peak, plan.step.peak_bytes = both.peak_bytes;
     });
   if (request.options.update == UpdateTime::speculative)
@@ -309,7 +309,7 @@ std::string difference(const Accounts& planned, const Accounts& made, bool knows
     for (std::size_t i = 0; i < operations; ++i) {
       const Account::Entry &a = account.entries[i], &b = made.at(axis).entries[i];
       const bool exchanges = i == static_cast<std::size_t>(Collective::all_to_all);
-      const bool routed = exchanges && axis != "cp";  // rows that go where a routing says, which no plan knows
+      const bool routed = exchanges && axis != "cp";  // rows are sent to experts by a routing that a plan may not know
       if (exchanges && b.bytes >= 0 && b.bytes != b.due)
         return fmt::format("{} {}: the rows that leave this rank are {} bytes, sent {}", axis, operation_name(i), b.due,
                            b.bytes);
@@ -377,7 +377,7 @@ std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const H
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {
   const PipelineSchedule schedule = schedule_of(options, layout);
-  double head = options.shape.flops_per_token();  // what the blocks leave
+  double head = options.shape.flops_per_token();  // the flops that remain after subtracting those of the blocks
   PipelineSeconds seconds;
   std::int64_t block = 0;
   for (const std::int64_t blocks : blocks_of_parts(options.shape, schedule.parts())) {

@@ -1,18 +1,19 @@
-// The memory and traffic of one step on one rank, planned without peers and without allocating. The code of Training itself
-// runs on phantom tensors, which have no memory, and on a mesh that pretends (pretended_axis.hpp). Nothing is estimated,
-// so a run's counts must equal its plan exactly.
+// The memory and traffic of one step on one rank, planned without peers and without allocating memory. The real code of
+// Training runs on phantom tensors, which have no memory, and on a pretended mesh (pretended_axis.hpp). Nothing is
+// estimated, so a run's counts must equal its plan exactly.
 //
-//   Training on Mesh::pretended, PhantomMemory, a clock that stands still
+//   Training on Mesh::pretended, PhantomMemory, and a clock that stands still
 //     ledger    →  bytes by category: held after the step, and the peak
 //     accounts  →  calls and bytes by axis and operation
 //
-// Every step sends the same bytes, except that a skipped step does not publish: it has no new values to send to other ranks
-// (Training::publish). So a run sends
+// Every step sends the same bytes, with one exception: a skipped step has no new values to publish (Training::publish). So a
+// run sends
 //
 //     steps · (bytes of a step) − skipped · (bytes of publishing) + evaluations · (bytes of an evaluation)
 //
-// Peaks of memory are equal, too, except that of `comm`: the results of pipeline stages on their way. How long they stay
-// depends on the speed of their receivers. The plan counts them as long as the schedule allows, so a run has no more.
+// Memory peaks are equal, too, except the peak of `comm`, which holds results in transit between pipeline stages. How long
+// they stay depends on the speed of their receivers. The plan keeps them for as long as the schedule allows, so a run never
+// holds more than planned.
 #pragma once
 #include <array>
 #include <optional>
@@ -27,7 +28,7 @@ struct PlanRequest {
   TrainingOptions options;
   Layout layout;
   ByAxis backends{{"", "shm"}}, algorithms{{"", "ring"}};
-  std::shared_ptr<const Selector> selector = nullptr;  // chooses for `auto`; null: by the cost model alone
+  std::shared_ptr<const Selector> selector = nullptr;  // chooses algorithms for `auto`; null: by the cost model alone
   std::vector<int> hosts = {};                         // the host of each rank; empty: all ranks are on one host
 };
 
@@ -35,38 +36,37 @@ struct RankPlan {
   std::int64_t parameters = 0;                          // number of parameters in this rank's stage and shard
   std::array<std::int64_t, categories> held{}, peak{};  // bytes by category
   // Bytes of all categories together. Categories may peak at different times, so peak_bytes may be less than the sum of
-  // `peak`. It is the sum of `at_peak`: what each category holds when the rank holds the most.
+  // `peak`. It is the sum of `at_peak`, the bytes of each category at the moment when the rank holds the most.
   std::array<std::int64_t, categories> at_peak{};
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
   std::array<std::int64_t, categories> offloaded{};  // the most bytes in a slow tier, by category
-  TierTraffic tier_passes, tier_updates;             // what moves between the tier and memory
-  // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. The flops of work
-  // that all tensor-parallel ranks repeat are divided among these ranks. So the flops of all ranks add up to the model's
-  // flops.
+  TierTraffic tier_passes, tier_updates;             // bytes copied between the tier and memory
+  // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. If all tensor-parallel
+  // ranks repeat some work, its flops are divided among these ranks. So the flops of all ranks add up to the model's flops.
   double flops = 0;
 };
 
-// The rank of a stage that needs the most memory: it has the largest shard, and the most tokens.
+// The rank that needs the most memory among the ranks of a stage. It has the largest shard and the most tokens.
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
-// The peak of a stage's fullest rank, planned with at most twice as many micro-batches as there are stages. More of them
-// need no more memory under 1f1b, interleaved and zb-h1.
+// The peak memory of a stage's fullest rank, planned with at most twice as many micro-batches as there are stages. Under
+// 1f1b, interleaved and zb-h1, more micro-batches do not need more memory.
 std::int64_t brief_peak(PlanRequest request, std::int64_t stage);
-// The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, without the plan of a step.
+// The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, computed without planning a step.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
-// with_copies: also the copies between memory and a slow tier.
+// with_copies: whether the script includes the copies between memory and a slow tier.
 Script script_of(const PlanRequest& request, int rank, bool with_copies = false);
-// The error for too little memory. A suite records it as the layout's result, not as a mistake in its options. All ranks of
-// a run throw this error together, so MPI can be finalized.
+// The error for too little memory. A suite records it as the layout's result, not as an error in its options. All ranks of a
+// run throw this error together, so MPI can be finalized.
 class NoRoom : public Error {
   using Error::Error;
 };
 
-// Two lines of an error: the memory category with which a rank exceeds its limit, and the bytes. nullopt if all ranks
-// stay within the limit, or if no limit is set. Only one rank of each stage is planned, the one with the last shard.
-// Another rank may need one more block of the vocabulary; if that does not fit, the run's ledger refuses the allocation.
+// The first two lines of an error: the memory category with which a rank exceeds its limit, and the bytes. nullopt if all
+// ranks stay within the limit, or if no limit is set. Only one rank of each stage is planned: the rank with the last shard.
+// Another rank may need one more block of the vocabulary. If that does not fit, the run's ledger refuses the allocation.
 struct Shortage {
   std::string what, numbers;
 };
@@ -75,14 +75,13 @@ std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& optio
 // Throws NoRoom if a rank has too little memory. The error suggests layouts that fit in memory.
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
                   const std::string& limit_is = "the limit is");
-// The error's third line: up to three layouts of the same number of ranks that fit in memory. If there are none, the
-// number of ranks is doubled until a layout has room; each rank keeps the same memory. If no layout is found, returns
-// `otherwise`.
+// The error's third line: up to three layouts for the same number of ranks that fit in memory. If there are none, the number
+// of ranks is doubled until a layout has room, with the same memory per rank. If no layout is found, returns `otherwise`.
 using HasRoom = std::function<bool(const Layout&)>;
 std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
                        const std::string& otherwise = "recompute activations, or take a smaller batch or model");
 bool has_room(const Layout& layout, const OptionsOf& options_of);
-// The memory, traffic and flops of a training that has run, or pretended to run, one step since clear_accounts().
+// The memory, traffic and flops of a training that has run one step since clear_accounts(), for real or in a plan.
 RankPlan observed(const Training& training);
 
 struct RunCounts {
@@ -95,27 +94,27 @@ struct RunCounts {
 
 struct RunPlan {
   RankPlan step;
-  Accounts publication, evaluation;  // publication: the traffic of Training::publish, which a skipped step does not have
-  TierTraffic tier_evaluation, tier_roll_back;  // roll_back: of an update that was undone
+  Accounts publication, evaluation;  // publication: the traffic of Training::publish, which a skipped step does not call
+  TierTraffic tier_evaluation, tier_roll_back;  // tier_roll_back: the traffic of undoing an update
   Accounts after(const RunCounts& counts) const;
   TierTraffic tier_after(const RunCounts& counts) const;
 };
 
 RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples);
 
-// Describes the first difference; "" if there is none. Numbers of calls are always compared, bytes only if both are known.
-// The bytes of an all_to_all must be those of the rows that its counts say leave this rank. They follow the routing of
-// tokens to experts; unless a plan knows it, they are not compared with the plan.
+// Describes the first difference; "" if there is none. Numbers of calls are always compared, but bytes only if both are
+// known. An all_to_all must send exactly the bytes of the rows that, by its counts, leave this rank. These bytes depend on
+// how tokens are routed to experts. They are compared with the plan only if the plan knows the routing.
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing);
-// The same for the bytes between memory and a slow tier.
+// Does the same for the bytes copied between memory and a slow tier.
 std::string difference(const TierTraffic& planned, const TierTraffic& made);
-// Whether a plan knows how many rows each rank sends to each expert: if the routing is forced. But which tokens of a
-// sequence are dropped depends on scores, and which rank has a token may depend on documents. So if ranks divide sequences,
-// a plan may not know whose rows they are.
+// Whether a plan knows how many rows each rank sends to each expert. It knows this only if the routing is forced. But the
+// tokens that are dropped depend on scores, and the rank that has a token may depend on documents. So if ranks divide
+// sequences, a plan may not know which ranks send the rows.
 bool knows_routing(const TrainingOptions& options, const Layout& layout);
 
-// The idle fraction of all stages' time, assuming that a stage's time is proportional to its flops, and messages take no
-// time.
+// The idle fraction of all stages' time. It assumes that a stage's time is proportional to its flops and that messages take
+// no time.
 double planned_bubble(const TrainingOptions& options, const Layout& layout);
 
 }  // namespace chorale

@@ -50,9 +50,9 @@ class CallExecutor {
 
  private:
   struct Progress {
-    std::size_t missing = 0;            // steps that must be over first
-    std::vector<std::size_t> messages;  // that have not arrived
-    std::vector<std::size_t> next;      // steps of this rank that wait for this one
+    std::size_t missing = 0;            // number of steps that must complete first
+    std::vector<std::size_t> messages;  // messages that have not arrived
+    std::vector<std::size_t> next;      // steps of this rank that wait for this step
     bool over = false;
   };
   Progress& sender(std::size_t m) { return steps_[index(messages_[m].from)][index(messages_[m].send)]; }
@@ -65,7 +65,7 @@ class CallExecutor {
       for (const int before : ranks_[r].steps[s].after) steps_[r][index(before)].next.push_back(s);
     }
   }
-  // Links 2 r and 2 r + 1 are those of rank r; after all ranks come those of hosts.
+  // Rank r has links 2 r and 2 r + 1. The links of hosts follow after those of all ranks.
   void make_links() {
     capacities_.assign(2 * ranks_.size(), system_.host.link);
     for (int host = 0; host <= std::ranges::max(hosts_); ++host) {
@@ -131,11 +131,11 @@ class CallExecutor {
   const System& system_;
   std::vector<int> hosts_;
   std::vector<Message> messages_;
-  std::vector<int> posted_;  // by message: how many of its ends are posted
+  std::vector<int> posted_;  // for each message, how many of its two ends are posted
   std::vector<std::vector<Progress>> steps_;
   std::vector<double> capacities_;
   std::vector<LinkFlow> flows_;
-  std::vector<std::size_t> arrived_;  // messages
+  std::vector<std::size_t> arrived_;  // messages that have arrived
   std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>> starts_;
   double now_ = 0;
 };

@@ -1,9 +1,10 @@
-// Executes one collective on a system in virtual time: the schedules of all ranks, message by message.
+// Simulates one collective on a system: executes the schedules of all ranks in virtual time, message by message.
 //
-//   a message      both ends have posted it ── latency ── bytes, at the rate that its links leave (links.hpp)
-//   links          of each accelerator: out, in        of each host, to other hosts: out, in
+//   a message      both ends have posted it ── latency ── bytes, at the rate that its links allow (links.hpp)
+//   links          each accelerator has two: out, in      each host has two to other hosts: out, in
 //
-// A step is posted when the steps that it waits for are over. Sums and copies take no time beside their messages.
+// A step is posted when the steps that it waits for are complete. Sums and copies take no time in addition to their
+// messages.
 //
 // O(messages · messages in flight).
 #pragma once

@@ -17,39 +17,39 @@ namespace {
 using Kind = StageCost::Act::Kind;
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// A call of a class, as all its executions have it in common.
+// The properties of a class's call that all its executions have in common.
 struct KnownCall {
   int channel = 0;  // the k-th call of a channel is the same call for all classes that take part
-  int parties = 1;  // classes that must begin it
+  int parties = 1;  // number of classes that must begin it
   CallTime time;
-  std::vector<LinkUse> uses;  // of links between hosts
+  std::vector<LinkUse> uses;  // how the call uses links between hosts
   std::string axis;
   double after = 0;
   bool is_message = false;
-  std::int64_t sent = 0, copied = 0;  // bytes, by a rank of this class
+  std::int64_t sent = 0, copied = 0;  // bytes that one rank of this class sends and copies
 };
 
 struct Transfer {
   const KnownCall* call = nullptr;
   int missing = 0;
   double over = never;
-  std::vector<int> waiting;  // classes
+  std::vector<int> waiting;  // classes that wait for the transfer
 };
 
 struct ClassState {
   std::vector<const StageCost::Part*> parts;  // in the order of execution
   std::vector<PipelineAction> actions;        // of these parts, without the last
   std::size_t part = 0, act = 0;
-  double accelerator = 0, host = 0;  // until when they are busy
-  double began = -1;                 // of the first kernel of the part; −1: none has begun
-  std::vector<int> transfers;        // by recorded call: the newest execution
-  std::map<int, int> counted;        // executions so far, by channel
+  double accelerator = 0, host = 0;  // times until which the accelerator and the host's thread are busy
+  double began = -1;                 // time at which the part's first kernel began; −1: none has begun
+  std::vector<int> transfers;        // the newest execution of each recorded call
+  std::map<int, int> counted;        // number of executions so far in each channel
   bool done = false;
 };
 
 struct Event {
   double time;
-  int kind, which;  // 0: a class goes on, 1: a transfer's bytes begin to move, or it is over
+  int kind, which;  // kind 0: a class continues; kind 1: a transfer's bytes begin to be sent, or the transfer is complete
   bool operator>(const Event& other) const {
     return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
   }
@@ -100,7 +100,7 @@ class Executor {
     for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
   }
 
-  // Copies to the host's memory follow one another, and so do those from it. They share no links with others.
+  // Copies to the host's memory run one after the other, and so do copies from it. They share no links with other calls.
   KnownCall known_copy(std::size_t c, const Script::Call& call) {
     const int direction = -1 - static_cast<int>(call.copy);
     KnownCall known{.time = time_of_call(call, e_.system, 1), .axis = call.group, .copied = call.volume.vector};
@@ -143,7 +143,7 @@ class Executor {
     return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
   }
 
-  // Takes the acts of a class until it must wait, or until an act that lies in the future.
+  // Performs the acts of a class until it must wait, or until an act lies in the future.
   void go_on(std::size_t c) {
     ClassState& state = states_[c];
     while (!state.done) {
@@ -197,7 +197,7 @@ class Executor {
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});
     const int which = found->second;
-    // Ranks on unequal hosts see unequal bytes; a transfer is over when the slowest is.
+    // Ranks on unequal hosts send unequal numbers of bytes. A transfer is complete when its slowest rank is.
     if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
     if (--transfers_[index(which)].missing > 0) return which;
     started_.erase(found);
@@ -215,7 +215,7 @@ class Executor {
   bool wait(std::size_t c, int number) {
     ClassState& state = states_[c];
     const int which = state.transfers[index(number)];
-    if (which < 0) return true;  // began in a pass that this step does not have
+    if (which < 0) return true;  // the call began in a pass that this step does not have
     Transfer& transfer = transfers_[index(which)];
     if (transfer.over == never) {
       if (std::ranges::count(transfer.waiting, static_cast<int>(c)) == 0) transfer.waiting.push_back(static_cast<int>(c));

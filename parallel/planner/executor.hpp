@@ -2,11 +2,11 @@
 // the links of a system. Classes of ranks (classes.hpp) stand for all ranks.
 //
 //   class 0   F0 ─── F1 ─── ··B0 ───          a host's thread launches kernels; the accelerator runs them
-//   call                 ├──────┤             from the last begin on: latency, then bytes, which share links (links.hpp)
+//   call                 ├──────┤             after the last begin: latency, then bytes, which share links (links.hpp)
 //
 // The collectives of a group run one after the other, as on a stream.
 //
-// O(events · calls in flight). The same input has the same result, bit for bit.
+// O(events · calls in flight). Equal inputs give bit-identical results.
 #pragma once
 #include "parallel/pipeline/simulate.hpp"
 #include "parallel/planner/classes.hpp"
@@ -14,15 +14,15 @@
 
 namespace chorale {
 
-// Where the seconds of a class go. They add up to the time at which the class is done.
+// How a class spends its time. The seconds add up to the time at which the class is done.
 struct ClassTime {
-  KernelTime kernels;                   // of all kernels
-  double calls = 0;                     // collectives of tp that nothing hides
-  double launching = 0;                 // the accelerator waits for the thread that launches kernels
-  std::map<std::string, double> waits;  // for calls in flight and their other ranks, by axis
+  KernelTime kernels;                   // time of all kernels
+  double calls = 0;                     // exposed tp collectives
+  double launching = 0;                 // time in which the accelerator waits for the thread that launches kernels
+  std::map<std::string, double> waits;  // waits for calls in flight and for their other ranks, by axis
   double seconds = 0;
   std::int64_t sent = 0;    // bytes that one rank sends in all calls
-  std::int64_t copied = 0;  // bytes that it copies between memory and the host's memory
+  std::int64_t copied = 0;  // bytes that one rank copies between its memory and the host's memory
 };
 
 struct ExecutedStep {

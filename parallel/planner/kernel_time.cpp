@@ -13,9 +13,9 @@
 namespace chorale {
 namespace {
 
-// Sizes of tiles that libraries have, and the share of a large tile's speed that each reaches. A tile of r × c loads r + c
-// values for r·c products: 128×128 a third more than 256×128, 64×64 2.7 times as much. Part of this hides behind the
-// products. The shares were chosen by hand so that small products of the published tables fit.
+// The tile sizes that libraries use, and the share of a large tile's speed that each reaches. A tile of r × c loads r + c
+// values for r·c products. Per product, 128×128 loads a third more than 256×128, and 64×64 loads 2.7 times as much. Part of
+// this hides behind the products. The shares were chosen by hand to fit the small products of the published tables.
 struct Tile {
   int rows, columns;
   double speed;

@@ -1,4 +1,4 @@
-// How long a kernel takes on an accelerator, by the shape that a plan noted (KernelWork).
+// How long a kernel takes on an accelerator, computed from the shape that a plan recorded (KernelWork).
 //
 //   product   tiles are computed in waves, one tile per multiprocessor; a tile takes k + ramp steps
 //
@@ -8,8 +8,8 @@
 //
 //   others    bytes / (bandwidth · streamed)
 //
-// Software that is not Chorale's runs other kernels in some places: attention in parts, sums of gradients apart from the
-// product, more passes over the logits.
+// Software other than Chorale runs different kernels in some places: it computes attention in parts, sums gradients
+// separately from the product, or makes more passes over the logits.
 #pragma once
 #include <array>
 
@@ -30,7 +30,7 @@ struct KernelTime {
 
 class KernelTimes {
  public:
-  // `products`: the number format of the products of blocks; `others`: that of attention and the head.
+  // `products`: the number format of products in blocks. `others`: the number format of attention and the head.
   KernelTimes(const System& system, const std::string& products, const std::string& others, bool dropout);
   KernelTime of(const KernelWork& kernel) const;
 

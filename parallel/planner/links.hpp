@@ -1,6 +1,6 @@
 // The links between hosts, shared by all transfers that cross them. A transfer has a number of equal connections on each of
-// its links. Bandwidth is shared by max-min fairness: the rate of all connections rises evenly, until a connection reaches
-// its own limit, or a link is full.
+// its links. Bandwidth is shared by max-min fairness: the rates of all connections rise evenly. A connection stops rising
+// when it reaches its own limit or when one of its links is full.
 //
 //   link of 100        3 connections with limits 20, 50 and 50        rates 20, 40, 40
 //
@@ -19,9 +19,9 @@ struct LinkUse {
 struct LinkFlow {
   int transfer = -1;
   std::vector<LinkUse> uses;
-  double limit = 0;  // B/s of a connection
-  double left = 0;   // bytes of a connection
-  double rate = 0;   // B/s of a connection
+  double limit = 0;  // maximum B/s of a connection
+  double left = 0;   // remaining bytes of a connection
+  double rate = 0;   // current B/s of a connection
 };
 
 // Sets the rates of all flows. `capacities`: by link, in B/s.

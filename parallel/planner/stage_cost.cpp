@@ -27,7 +27,7 @@ class Pricing {
 
   StageCost run() {
     for (const Script::Call& call : script_.calls()) keep(call);
-    cost_.parts.emplace_back();  // what comes before the first pass
+    cost_.parts.emplace_back();  // holds the acts before the first pass
     for (const Script::Act& act : script_.acts()) {
       if (act.kind == Script::Act::Kind::part) begins(act.part);
       if (act.kind == Script::Act::Kind::work) works(act);
@@ -73,7 +73,7 @@ class Pricing {
     if (part.kind == StepPart::Kind::rest) return;
     const Software& s = system_.software;
     const double blocks = static_cast<double>(options_.shape.layers) / static_cast<double>(pipeline_of(layout_).parts());
-    const int parameters = options_.shape.llama() ? 6 : 12;  // of a block: matrices, biases and norms
+    const int parameters = options_.shape.llama() ? 6 : 12;  // in each block: matrices, biases and norms
     const bool backward = part.kind == StepPart::Kind::backward;
     double host = 0;
     if (part.kind == StepPart::Kind::forward) host = s.micro_batch / static_cast<double>(layout_.chunks);
@@ -98,7 +98,7 @@ class Pricing {
   }
 
   bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == "tp"; }
-  // Calls of tp for which the accelerator waits at once, as most programs do.
+  // Whether this is a tp call for which the accelerator waits immediately, as in most programs.
   bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
 
   void block_on(const Script::Call& call) {
@@ -121,7 +121,7 @@ class Pricing {
     if (ends_late(call)) return;
     acts().push_back({.kind = Kind::wait, .call = number});
   }
-  // Gathers of new values after the update, which may end during the next step.
+  // Whether this is a gather of new values after the update, which may end during the next step.
   bool ends_late(const Script::Call& call) const {
     return system_.software.gathers_ahead && cost_.parts.back().part.kind == StepPart::Kind::rest && !is_message(call) &&
            !is_copy(call) && layout_.zero > 0 && layout_.zero < 3 && updates_begun();

@@ -11,8 +11,7 @@
 namespace chorale {
 namespace {
 
-// Jobs on many hosts contain a slow one with a probability that grows with their number. A step lasts until the slowest
-// rank is done.
+// The more hosts a job has, the more likely one of them is slow. A step lasts until the slowest rank is done.
 double slowness(const NetworkLinks& network, int hosts) {
   return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
 }
@@ -72,8 +71,8 @@ void require_network(const System& system, std::int64_t ranks) {
               "add [network] to its file (docs/machines.md), or take fewer ranks");
 }
 
-// A script has one order of work. It does not know which windows of an update have arrived when a program looks, so an
-// update during passes is not predicted.
+// A script has a fixed order of work. It does not show which windows of an update have arrived when a program checks, so
+// updates during passes cannot be predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;

@@ -1,7 +1,7 @@
 // Predicts the time of a training step on a system of accelerators, for any number of ranks.
 //
 //   Training on phantoms ──▶ scripts of stages ──▶ kernel times ──┐
-//   layout ──▶ groups, hosts ──▶ classes of ranks ────────────────┼──▶ executor ──▶ seconds, and where they go
+//   layout ──▶ groups, hosts ──▶ classes of ranks ────────────────┼──▶ executor ──▶ seconds and their breakdown
 //   machine file ──▶ links ───────────────────────────────────────┘
 #pragma once
 #include "parallel/planner/executor.hpp"
@@ -9,18 +9,18 @@
 namespace chorale {
 
 struct StepRequest {
-  PlanRequest plan;  // `hosts` follow from the system, and need not be set
+  PlanRequest plan;  // `hosts` follows from the system and need not be set
   System system;
-  std::string products;  // the number format of the products of blocks; "": that of the activations
+  std::string products;  // the number format of products in blocks; "": that of the activations
   bool folded = true;    // false: records and simulates every rank by itself
 };
 
 struct PredictedStep {
   ExecutedStep step;
   RankClasses ranks;
-  double seconds = 0;      // of the step, also with the slow hosts of the system
-  double model_flops = 0;  // of all ranks
-  double peak_flops = 0;   // of all ranks, in the number format of the products
+  double seconds = 0;      // duration of the step, including the effect of slow hosts
+  double model_flops = 0;  // sum over all ranks
+  double peak_flops = 0;   // sum over all ranks, in the number format of the products
   double mfu() const { return model_flops / (seconds * peak_flops); }
 };
 

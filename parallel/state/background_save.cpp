@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// Copies the data of all tensors, whose slices then show into the copy.
+// Copies the data of all tensors, and makes their slices refer to the copy.
 std::unique_ptr<std::byte[]> copied(std::vector<StateTensor>& tensors) {
   std::int64_t bytes = 0;
   for (const StateTensor& tensor : tensors) bytes += tensor.data.bytes();
@@ -37,13 +37,13 @@ BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata met
       set_(folder, metadata_.step, peers_),
       clock_(clock),
       file_systems_(set_.make()) {
-  set_.together([&] {  // a rank may have no room for the copy
+  set_.together([&] {  // a rank may not have enough memory for the copy
     copies_ = copied(mine);
     return "";
   });
   try {
     thread_ = std::jthread([this, mine] { write(mine); });
-  } catch (const std::system_error&) {  // too many threads: this rank alone writes before it goes on
+  } catch (const std::system_error&) {  // too many threads: only this rank writes before it continues
     write(mine);
   }
 }
@@ -66,7 +66,7 @@ void BackgroundSave::write(const std::vector<StateTensor>& copies) {
   written_.store(true, std::memory_order_release);
 }
 
-// Tells the guard that this rank goes on as long as the thread writes. The last piece includes the sync of the whole file.
+// Tells the guard that this rank is alive as long as the thread writes. The last piece includes the sync of the whole file.
 void BackgroundSave::wait_until_written() const {
   constexpr double longest_sync_seconds = 600;
   std::int64_t seen = -1;

@@ -1,10 +1,10 @@
-// A save that is written while the run trains on. The constructor copies the state; a thread writes the copy.
+// A save that is written while training continues. The constructor copies the state, and a thread writes the copy.
 //
 //   rank     step ─ create folder, copy ─ step ─ step ─ step ─ finish: manifest, rename ─ step
 //   thread                             └ write, checksum, sync ┘
 //
-// Like save_checkpoint, it leaves the old or the new set at any moment. Cost: this rank's part of the state a second time
-// in memory, which no plan counts, and the thread shares the rank's cores.
+// As with save_checkpoint, the old or the new set is complete at any moment. The copy takes as much memory as this rank's
+// part of the state, which no plan counts, and the thread shares the rank's cores.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -18,18 +18,19 @@ namespace chorale {
 
 class BackgroundSave {
  public:
-  // Collective. `mine` as for save_checkpoint; it may change after this call. The clock must outlive the object.
+  // All ranks must call it. `mine` is as for save_checkpoint and may change after this call. The clock must outlive the
+  // object.
   BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine, Peers peers,
                  const Clock& clock);
   ~BackgroundSave();  // drops an unfinished set: loads ignore it, and the next save removes it
 
   std::int64_t step() const { return metadata_.step; }
-  bool is_written() const { return written_.load(std::memory_order_acquire); }  // on this rank, or failed
-  SavedSet finish();                                 // collective: waits for all ranks; on failure every rank throws
-  double hidden_seconds() const { return hidden_; }  // after finish(): writing for which this rank did not wait
+  bool is_written() const { return written_.load(std::memory_order_acquire); }  // this rank's write has ended or failed
+  SavedSet finish();                                 // all ranks call it; waits for all; on failure every rank throws
+  double hidden_seconds() const { return hidden_; }  // after finish(): seconds of writing without waiting
 
  private:
-  void write(const std::vector<StateTensor>& copies);  // the thread
+  void write(const std::vector<StateTensor>& copies);  // runs in the thread
   void wait_until_written() const;
 
   const Metadata metadata_;
@@ -39,8 +40,8 @@ class BackgroundSave {
   int file_systems_;
   std::unique_ptr<std::byte[]> copies_;
   std::atomic<bool> dropped_ = false, written_ = false;
-  std::atomic<std::int64_t> pieces_ = 0;  // written so far
-  // The thread's until written_ is set.
+  std::atomic<std::int64_t> pieces_ = 0;  // number of pieces written so far
+  // Only the thread may access these until written_ is set.
   std::string share_;
   std::exception_ptr failure_;
   double hidden_ = 0;

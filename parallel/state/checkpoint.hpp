@@ -8,12 +8,12 @@
 //     step-150.partial/   being written: synced, then renamed to step-150; then `latest` is replaced by a rename
 //     latest → step-100   two sets are kept; older sets are removed once a new set is complete
 //
-// After a crash at any moment, a complete set can be loaded: the old one or the new one. Every byte is protected by a
-// CRC-32C: the manifest holds the checksums of the data and of the file headers, and one of itself. If a set is damaged, a
-// warning names it, and the previous set is loaded.
+// After a crash at any moment, a complete set can be loaded: either the old one or the new one. Every byte is protected by a
+// CRC-32C. The manifest holds the checksums of the data, of the file headers and of itself. If a set is damaged, a warning
+// names it, and the previous set is loaded.
 //
-// Cost: saving writes each byte once, and reads it once in memory for its checksum. Opening reads every byte of the set
-// once from disk; each rank reads a share.
+// Saving writes each byte once, and reads it once from memory to compute its checksum. Opening reads every byte of the set
+// once from disk, and each rank reads a share.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -51,21 +51,21 @@ struct Peers {
 };
 
 struct SavedSet {
-  int file_systems = 1;    // how many hold files of the set: 1 if all ranks see the same folder (checkpoint_hosts.hpp)
-  std::int64_t bytes = 0;  // of the files of all ranks, and of the manifest
+  int file_systems = 1;    // number of file systems with files of the set; 1: all ranks share one (checkpoint_hosts.hpp)
+  std::int64_t bytes = 0;  // size of all ranks' files and of the manifest
 };
 
-// Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor
-// exactly once. So only one of the ranks that have copies of a part passes it. On return, the set is on disk and `latest`
-// points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave does the same while the run
-// continues.
+// All ranks must call it. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each
+// tensor exactly once. So if several ranks have copies of a part, only one of them passes it. On return, the set is on disk
+// and `latest` points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave does the same while
+// the run continues.
 SavedSet save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                          const Peers& peers = {});
 
 class Checkpoint {
  public:
-  // Collective. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one set, the newest
-  // undamaged set is opened.
+  // All ranks must call it. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one set, the
+  // newest undamaged set is opened.
   static Checkpoint open(const std::filesystem::path& path, Log& log, const Peers& peers = {});
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;

@@ -70,7 +70,7 @@ int PartialSet::make() {
     const auto seen = together([&] { return is_here ? "yes" : ""; });
     for (std::size_t r = 0; r < seen.size(); ++r)
       if (!seen[r].empty()) makers[r] = static_cast<int>(rank);
-    std::error_code ignored;  // a mark that remains does no harm
+    std::error_code ignored;  // a leftover mark does no harm
     if (is_mine) fs::remove(path_ / mark, ignored);
   }
   return made;

@@ -1,10 +1,10 @@
-// Checkpoints of ranks on several hosts, which may have file systems of their own. Then a set has a folder on each file
-// system, with the files of the ranks that see this folder and a copy of the whole manifest. The first of these ranks is
-// the folder's maker: it creates the folder and gives it its final name.
+// Checkpoints of ranks on several hosts that may not share a file system. A set then has a folder on each file system. The
+// folder holds the files of the ranks that see it, and a copy of the whole manifest. The first of these ranks is the
+// folder's maker: it creates the folder and gives it its final name.
 //
 //   n0: step-50/ manifest.json rank-0 rank-1     n1: step-50/ manifest.json rank-2 rank-3     the makers are ranks 0 and 2
 //
-// Every rank needs all files to load a set, so the files are then copied to each host by hand.
+// To load a set, every rank needs all files. So the user must first copy the files to each host.
 #pragma once
 #include <exception>
 #include <filesystem>

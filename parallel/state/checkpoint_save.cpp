@@ -1,5 +1,5 @@
-// Saving has three stages. First the folder of the set is created, on every file system; then every rank writes its file; at
-// the end the manifest is written and the folder gets its final name. After each stage the ranks tell each other whether
+// Saving has three stages. First, the folder of the set is created on every file system. Then every rank writes its file.
+// Finally, the manifest is written and the folder gets its final name. After each stage, the ranks tell each other whether
 // they succeeded. So either all ranks continue, or all throw.
 #include "parallel/state/checkpoint_save.hpp"
 

@@ -17,8 +17,9 @@ std::uint64_t hash_of(const StateTensor& part);
 
 // Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
-// Collective. Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain".
-// Differing fingerprints show which gradient sum is wrong. With experts, "choices" is that of the step's choice counts.
+// Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain". All ranks must call
+// it. Differing fingerprints show which gradient sum is wrong. With experts, "choices" is the fingerprint of the choice
+// counts.
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

@@ -31,7 +31,8 @@ struct Renamed {
   Shape shape_ours;  // the shape of our tensor
   bool transposed = false;
   std::vector<std::int64_t> columns = {};
-  // Another form in which files may have this tensor: the elements from `first` on of a larger one. No name: there is none.
+  // Files may instead contain this tensor as a part of a larger tensor `name`, beginning at element `first`. Empty name:
+  // they may not.
   struct Joined {
     std::string name;
     Shape shape;
@@ -81,7 +82,7 @@ class HuggingFaceModel {
   std::filesystem::path folder_;
   ModelShape shape_;
   std::vector<safetensors::File> files_;
-  std::map<std::string, std::vector<Piece>> pieces_;  // by the name of our tensor
+  std::map<std::string, std::vector<Piece>> pieces_;  // the key is the name of our tensor
 };
 
 struct ImportedModel {

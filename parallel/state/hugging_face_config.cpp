@@ -93,7 +93,8 @@ ModelShape gpt2_shape(const Config& config) {
   return shape;
 }
 
-// Llama, Qwen3, Mixtral and Qwen3-MoE have this in common. `epsilon` and `base` are the defaults of their types.
+// Reads the keys that Llama, Qwen3, Mixtral and Qwen3-MoE have in common. `epsilon` and `base` are the model type's
+// defaults.
 ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base = 10000) {
   config.only<std::string>("hidden_act", "silu", "silu");
   for (const char* option : {"attention_bias", "mlp_bias"}) config.only(option, false, false);
@@ -156,8 +157,8 @@ ModelShape qwen3_shape(const Config& config) {
   return shape;
 }
 
-// Which blocks have experts: every decoder_sparse_step-th one, without mlp_only_layers. Returns n if these are every n-th
-// block, 0 if there are none.
+// Blocks have experts if they are every decoder_sparse_step-th block and not in mlp_only_layers. Returns n if these are
+// every n-th block, 0 if no block has experts.
 std::int64_t interval_of_experts(const Config& config, std::int64_t layers) {
   const std::int64_t step = config.size("decoder_sparse_step", 1);
   const auto dense = config.get<std::vector<std::int64_t>>("mlp_only_layers", {});

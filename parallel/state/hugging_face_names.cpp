@@ -85,7 +85,7 @@ class LlamaNames {
 
  private:
   void same(const std::string& theirs, const std::string& ours, Shape shape) { all.push_back({theirs, ours, shape, shape}); }
-  // Their tensor is [out, in], ours [in, all columns]; the rows of theirs are these columns of ours.
+  // Their tensor is [out, in], and ours is [in, all columns]. Row j of their tensor is column columns[j] of our tensor.
   void linear(const std::string& theirs, const std::string& ours, Shape shape_ours, std::vector<std::int64_t> columns) {
     const std::int64_t out = columns.empty() ? shape_ours[1] : static_cast<std::int64_t>(columns.size());
     all.push_back({theirs_ + theirs + ".weight",
@@ -137,7 +137,7 @@ class LlamaNames {
 
   const ModelShape& s_;
   std::int64_t h_;
-  std::string theirs_, ours_;  // how the names of this block begin
+  std::string theirs_, ours_;  // prefixes of the names in this block
 };
 
 }  // namespace

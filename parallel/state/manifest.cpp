@@ -28,7 +28,7 @@ static void from_json(const json& value, std::optional<ForcedRouting>& routing) 
   routing = name == learned_routing ? std::optional<ForcedRouting>() : named<ForcedRouting>(name);
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shard, dim, first, length)
-// A file calls a part's shard a slab.
+// In a file, the shard of a part is called a slab.
 static void to_json(json& text, const Part& part) {
   text = {{"slab", part.shard}, {"first", part.first}, {"count", part.count}};
 }
@@ -40,7 +40,7 @@ static void from_json(const json& text, Part& part) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
-// A checkpoint from before there were experts lacks that key: every MLP is dense.
+// Checkpoints from versions without experts lack this key. In them, every MLP is dense.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
                                                 groups, chosen_groups, capacity, balance, z, bias, bias_rate, balancing,
                                                 routing)
@@ -57,10 +57,10 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// An envelope is the whole file: the checksum and the text that it covers. Returns this text. Rebuilding the envelope
-// from the text checks the checksum.
+// Returns the text in an envelope. An envelope is the whole file: the checksum and the text that it covers. The checksum is
+// verified by rebuilding the envelope from the text.
 std::string opened(const std::string& text) {
-  const std::size_t before = envelope("").size() - 2;  // without the closing brace and the newline
+  const std::size_t before = envelope("").size() - 2;  // excludes the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));
   const std::string body = text.substr(before, text.size() - before - 2);
   if (envelope(body) != text) throw std::runtime_error("its checksum is wrong");

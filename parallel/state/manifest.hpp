@@ -36,7 +36,7 @@ struct StoredFile {
 
 struct Manifest {
   Metadata metadata;
-  std::vector<StoredFile> files;  // by the rank that wrote the file
+  std::vector<StoredFile> files;  // indexed by the rank that wrote the file
   std::map<std::string, StoredTensor> tensors;
 };
 

@@ -1,6 +1,6 @@
-// The saved state of a training run consists of tensors, of which each rank holds parts. A part is a shard of the whole
-// tensor (a range of its rows or columns), or under ZeRO a range of the shard's elements. Elements of two layouts are
-// matched by their row-major index in the whole tensor.
+// The saved state of a training run consists of tensors, and each rank holds parts of them. A part is a shard of the whole
+// tensor (a range of its rows or columns). Under ZeRO, a part is a range of the shard's elements. Elements in different
+// layouts are matched by their row-major index in the whole tensor.
 //
 //   shard: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that shard        . . . . . .
 //                                    . . c d . .                                        . . c d . .
@@ -17,17 +17,18 @@ namespace chorale {
 
 struct Part {
   Shard shard = {};
-  std::int64_t first = 0, count = -1;  // a range of the shard's elements, row-major; count −1: all from `first` on
+  std::int64_t first = 0, count = -1;  // a row-major range of the shard's elements; count −1: all elements from `first` on
 
   bool operator==(const Part& other) const;
 };
 
 struct StateTensor {
   std::string name;  // "block.0.mlp.up.weight", "moment1/block.0.mlp.up.weight"
-  Shape shape;       // of the whole tensor
+  Shape shape;       // shape of the whole tensor
   Part part;
   Slice data;  // the part's elements
-  // "" on the rank that owns the part. On ranks that hold copies, their coordinates along the axes of the copies: "dp1.tp1".
+  // "" on the rank that owns the part. On a rank that holds a copy, the rank's coordinates along the axes of the copies,
+  // such as "dp1.tp1".
   std::string copy = {};
 };
 

@@ -14,11 +14,11 @@ namespace {
 
 using Ranks = std::vector<std::int64_t>;
 
-// "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…": the name, the part, the ranks that have the same sums of gradients, and
-// after the last blank the hash.
+// Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". It has the name, the part, the ranks
+// that have the same gradient sums and, after the last blank, the hash.
 //
-// In fast numerics, tensor-parallel ranks and stages sum gradients in groups of their own. The groups may use different
-// algorithms if they are spread differently over hosts, so their copies may be rounded differently.
+// In fast numerics, each tensor-parallel rank and each stage sums gradients in a separate group. If groups are spread
+// differently over hosts, they may use different algorithms, so their copies may be rounded differently.
 std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
   const bool exact = training.options().numerics == NumericsKind::exact;
@@ -28,7 +28,8 @@ std::string line_of(const StateTensor& t, const Training& training) {
                      hash_of(t));
 }
 
-// Collective. The weights and moments of which some rank has a copy. Others may be in a slow tier, so they are not read.
+// The weights and moments of which any rank has a copy. Others may be in a slow tier, so they are not read. All ranks must
+// call it.
 std::vector<StateTensor> copied_state(Training& training) {
   std::vector<StateTensor> state = state_of(training);
   std::string mine;
@@ -41,8 +42,8 @@ std::vector<StateTensor> copied_state(Training& training) {
   return state;
 }
 
-// The values that layers use, on ranks that have all of them. The optimizer may have only a shard, or masters of another
-// type.
+// The values that layers use, on ranks that have whole values. The optimizer may have only a shard of them, or masters of a
+// different type.
 std::vector<StateTensor> values_of(const Training& training) {
   std::vector<StateTensor> values;
   if (training.mesh().layout().zero == 3) return values;
@@ -74,7 +75,7 @@ void require_equal_replicas(Training& training) {
   std::string mine;
   for (const StateTensor& tensor : copied_state(training)) mine += line_of(tensor, training);
   for (const StateTensor& tensor : values_of(training)) mine += line_of(tensor, training);
-  std::map<std::string, std::map<std::string, Ranks>> copies;  // by tensor and part; by hash
+  std::map<std::string, std::map<std::string, Ranks>> copies;  // keys: the tensor with its part, then the hash
   const std::vector<std::string> all = training.mesh().world().exchange(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     for (const std::string& line : split(all[rank], '\n'))

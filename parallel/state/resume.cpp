@@ -9,8 +9,8 @@
 namespace chorale {
 namespace {
 
-// Which sums exact numerics makes of which leaves. Version 2 sums gradients of keys and values by leaves too, and the last
-// leaf of a sequence may be short.
+// The version of the rules by which exact numerics sums leaves. In version 2, gradients of keys and values are also summed
+// by leaves, and the last leaf of a sequence may be short.
 constexpr std::int64_t version_of_sums = 2;
 
 std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {

@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-void check(const TrainingOptions& options, const Layout& layout);  // usage errors for options that contradict each other
+void check(const TrainingOptions& options, const Layout& layout);  // throws a usage error if options contradict each other
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, ReductionListener& listener);

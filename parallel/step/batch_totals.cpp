@@ -7,7 +7,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t before_squares = 3;  // loss, tokens, ranks with bad sums
+constexpr std::int64_t before_squares = 3;  // elements before the words of ‖g‖²: loss, tokens, ranks with bad sums
 
 void put(const SquareSum& sum, std::span<double> words) { words[0] = sum.fast; }
 void put(const SquareSum& sum, std::span<std::int64_t> words) {
@@ -45,7 +45,7 @@ Tensor BatchTotals::words() const { return all_.narrow(before_squares, all_.coun
 
 SquareSum BatchTotals::squares() const {
   const Slice slice = words().slice();
-  const bool grows_there = !slice.device.is_host() && slice.dtype == DType::f64;  // the host adds up exact sums
+  const bool grows_there = !slice.device.is_host() && slice.dtype == DType::f64;  // exact sums are added up on the host
   return {.there = grows_there ? slice.data : nullptr};
 }
 

@@ -1,10 +1,11 @@
-// The totals of a batch over all ranks, in one all-reduce. With a GPU, reading the totals is the only point of a step where
-// the host waits for the device.
+// The totals of a batch over all ranks, summed by one all-reduce. With a GPU, reading the totals is the only point of a step
+// where the host waits for the device.
 //
 //   fast, f64    summed loss | tokens | ranks with bad sums | ‖g‖²
 //   exact, i64   summed loss | tokens | ranks with bad sums | ‖g‖² as four 32-bit words, which cannot overflow when added
 //
-// A training step adds the counts of experts' choices (layers/choice_counts.hpp). In f64 they are exact too, up to 2⁵³.
+// A training step appends the number of times that each expert was chosen (layers/choice_counts.hpp). Even in f64 these
+// counts are exact, up to 2⁵³.
 #pragma once
 #include <span>
 
@@ -24,16 +25,16 @@ class BatchTotals {
   bool phantom() const { return all_.phantom(); }
 
   void clear();
-  void count(std::int64_t tokens) { tokens_ += tokens; }  // targets of this rank that count
+  void count(std::int64_t tokens) { tokens_ += tokens; }  // adds to the number of this rank's targets that count
   Tensor loss() const { return all_.narrow(0, 1); }       // the head adds its losses to this element
-  SquareSum squares() const;  // the sum for ‖g‖², still 0; on a device, fast numerics adds to an element of all_
+  SquareSum squares() const;  // an empty sum for ‖g‖²; on a device, fast numerics adds directly to an element of all_
   // Sums the totals of all ranks. This rank's loss counts only if `loss_counts`. `sound`: whether all sums on this rank
-  // were valid. `counts`: this rank's counts, which the call replaces by those of all ranks; empty after an evaluation. In a
-  // plan all results are 0.
+  // were valid. `counts`: this rank's counts, which the call replaces by the sums over all ranks; empty after an evaluation.
+  // In a plan all results are 0.
   Sums add_up(Axis& world, bool loss_counts, bool sound, const SquareSum& squares, std::span<std::int64_t> counts = {});
 
  private:
-  Tensor words() const;  // of ‖g‖²
+  Tensor words() const;  // the elements that hold ‖g‖²
 
   std::int64_t counts_, tokens_ = 0;
   Tensor all_;

@@ -15,15 +15,15 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
 
 AxisSet summed_over(const Parameter& p, const Layout& layout) { return layout.axes->set_of(p.summed_over); }
 
-// The axes, among those that divide the batch, over which a gradient is summed; and the parameter's stages. Parameters with
-// equal keys may share a bucket.
+// The batch-dividing axes over which a parameter's gradient is summed, and the parameter's stages. Parameters with equal
+// keys may share a bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & layout.axes->holding_copies(both_grids), p.stages};
 }
 
-// Assigns whole tensors to buckets in the order of the backward pass. A bucket ends when it is full; with ZeRO-2 and 3, when
-// a unit ends.
+// Assigns whole tensors to buckets in the order of the backward pass. A bucket ends when it is full or, with ZeRO-2 and 3,
+// when a unit ends.
 std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<ParameterPointer>>& units,
                                                const BucketOptions& o, const Layout& layout) {
   struct Open {
@@ -107,7 +107,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
 }
 
 AxisSet Buckets::copied_along(const Parameter& parameter) const {
-  const auto home = home_.find(&parameter);  // biases of experts are in no bucket, and never sharded
+  const auto home = home_.find(&parameter);  // biases of experts are in no bucket, and are never sharded
   return copies(parameter, options_.zero == 0 || home == home_.end() ? 0 : home->second->cut_among, mesh_);
 }
 
@@ -139,15 +139,15 @@ Tensor Buckets::new_values(const Bucket& bucket) {
 }
 
 Tensor Buckets::new_gradients(const Bucket& bucket) {
-  const Tensor gradients = away(bucket.gradient_shard)  // a rank that has all of it writes it as it is
+  const Tensor gradients = away(bucket.gradient_shard)  // staged: a group of one rank writes this buffer to the tier itself
                                ? Staged(memory_, bucket.count, options_.gradient, Category::grads).tensor()
                                : Tensor(memory_, {bucket.count}, options_.gradient, Category::grads);
   clear(gradients);
   return gradients;
 }
 
-// A piece is rounded to a buffer and then copied to the place of gradients that have been rounded before. A large bucket has
-// few large pieces, because a GPU needs time to start a kernel.
+// Each piece is rounded into a buffer. The buffer is then copied over gradients that have already been rounded. A large
+// bucket is divided into few large pieces, because starting a kernel on a GPU takes time.
 void Buckets::round(const Bucket& bucket) {
   if (bucket.summed_type == options_.gradient) return;
   const std::int64_t most = std::min(bucket.count, std::max<std::int64_t>(1 << 16, bucket.count / 64));
@@ -172,7 +172,7 @@ void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
       [&](const Window&, std::span<const Tensor> here) { add(here[1].slice(), here[0].slice(), options_.queue); });
 }
 
-// A shard in a slow tier is not read before it is written.
+// A shard in a slow tier need not be cleared, because it is written before it is read.
 void Buckets::clear_gradients(const Bucket& bucket) {
   if (!away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
 }

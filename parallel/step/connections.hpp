@@ -1,10 +1,10 @@
-// How the layers of this rank meet those of other ranks. Each part belongs to one kind of parallelism; without that kind it
-// does nothing. Layers know only these interfaces (layers/context.hpp).
+// Connects the layers of this rank with the layers of other ranks. Each part belongs to one kind of parallelism and does
+// nothing without it. Layers know only these interfaces (layers/context.hpp).
 //
-//   boundary    tensor parallelism     the ranks that share a layer
-//   exchange    expert parallelism     the ranks that divide the experts
-//   attention   context parallelism    the ranks that divide a sequence, in attention; null: sequences are whole
-//   sequences   context parallelism    the same ranks, in other layers
+//   boundary    tensor parallelism     connects the ranks that share a layer
+//   exchange    expert parallelism     connects the ranks that divide the experts
+//   attention   context parallelism    in attention, connects the ranks that divide a sequence; null: sequences are whole
+//   sequences   context parallelism    connects the same ranks in other layers
 #pragma once
 #include <memory>
 
@@ -22,7 +22,7 @@ struct Connections {
   Connections(const TrainingOptions& options, const Mesh& mesh);
   Connections(const Connections&) = delete;
 
-  const TokenCut cut;  // of a sequence's tokens among the context-parallel ranks
+  const TokenCut cut;  // how the context-parallel ranks divide a sequence's tokens
   std::unique_ptr<ShardBoundary> boundary;
   std::unique_ptr<ExpertExchange> exchange;
   std::unique_ptr<SequenceRows> sequences;

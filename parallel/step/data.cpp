@@ -1,8 +1,8 @@
-// Data parallelism: the ranks along the data axis hold copies of the same parameters, and each rank has its part of the
-// batch. Gradients are summed over that axis.
+// Data parallelism: the ranks along the data axis hold copies of the same parameters, and each rank processes its part of
+// the batch. Gradients are summed over that axis.
 //
 //   naive      after the last backward pass, tensor by tensor        nothing overlaps: the rank waits for each call
-//   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket starts when its last gradient is ready,
+//   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket's sum starts when its last gradient is ready,
 //                                  └ bucket 0 ─┴ bucket 1 ─ …        while earlier layers still compute
 //
 // No helper thread is needed: after every layer, Context::after_layer progresses the calls in flight.
@@ -11,8 +11,8 @@
 // 2020) sends as many elements. Its buckets are reduce-scattered, each rank updates only its shard (1/N of the
 // optimizer's state), and the values are gathered.
 //
-// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, bucket by bucket,
-// each after its sum over N. A rank then sends 2(Ψ/N)(R−1)/R elements more.
+// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, bucket by bucket.
+// The sum over R ranks starts after the bucket's sum over N ranks. Each rank then sends 2(Ψ/N)(R−1)/R additional elements.
 #include <deque>
 
 #include "parallel/step/reducer.hpp"
@@ -65,7 +65,8 @@ class Bucketed final : public Reducer {
     under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
                                               : bucket.group->start_all_reduce(bucket.summed)});
     if (!listener_.wants_sums()) return;
-    // A bucket with further sums stays: finish() begins these in the same order on all ranks.
+    // A bucket that is also summed over other shards stays, because finish() must begin those sums in the same order on all
+    // ranks.
     const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
     for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
       after_.tell(*under_way_.front().bucket);
@@ -106,7 +107,7 @@ void add_before(Buckets& buckets, const Bucket& bucket) {
   for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.summed.narrow(sum.first, sum.count));
 }
 
-// A shard in a slow tier is summed in finish(): all its micro-batches must have been written first.
+// A shard in a slow tier is summed only in finish(), because all its micro-batches must have been written first.
 void SumsAfter::start(const Bucket& bucket) {
   if (!bucket.other_shards) {
     tell(bucket);

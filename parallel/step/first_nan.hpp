@@ -1,5 +1,5 @@
-// Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step inspects nothing. If a step's
-// loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
+// Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step does not inspect tensors. If a
+// step's loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
 //
 //   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to tensors that come later in
 //   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. So the earliest NaN is the origin.
@@ -13,20 +13,20 @@
 
 namespace chorale {
 
-// Training::step() throws it on all ranks. Except with --update overlapped, the weights and moments are those before the
-// step.
+// Training::step() throws this error on all ranks. Except with --update overlapped, the weights and moments then have their
+// values from before the step.
 struct NotFinite : Error {
   NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix,
             bool weights_spoiled)
       : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), weights_spoiled(weights_spoiled) {}
-  bool weights_spoiled;  // a weight is NaN or Inf, or an overlapped update has used the gradients: skipping does not help
+  bool weights_spoiled;  // skipping the step does not help: a weight is NaN or Inf, or an update has used the gradients
 };
 
 class FirstNan {
  public:
   // A point in the computation of a step.
   struct Place {
-    std::int64_t micro_batch = -1;  // −1: before the first
+    std::int64_t micro_batch = -1;  // −1: before the first micro-batch
     bool back = false;              // in the backward pass
     std::int64_t passed = 0;        // number of parts of the model that this pass has already gone through
   };
@@ -34,7 +34,7 @@ class FirstNan {
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
   void take(const Place& place, const std::optional<Error>& trouble);  // keeps an error that numerics reported at `place`
-  // Collective. If any rank found something, throws the earliest finding on all ranks, as NotFinite.
+  // All ranks must call it. If any rank found a NaN or Inf, it throws a NotFinite for the earliest one on all ranks.
   void throw_first(Axis& world) const;
 
  private:

@@ -1,7 +1,7 @@
-// Where the tensors of a training live on one rank, and what moves between memory and a slow tier.
+// The memory of a training on one rank, and the traffic between memory and a slow tier.
 //
-//   memory   a ledger counts every byte; --contiguous-memory puts what a step makes into one planned piece (the arena)
-//   tier     a file or the host's memory, with a ledger of its own; only if something is offloaded (offload.hpp)
+//   memory   a ledger counts every byte; --contiguous-memory puts a step's new tensors into one planned block (the arena)
+//   tier     a file or the host's memory, with a ledger of its own; exists only if something is offloaded (offload.hpp)
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace chorale {
 
 class RankMemory {
  public:
-  // `limit`: bytes of this rank's ledger; 0: no limit. `device`, `meter`: as in tier_of().
+  // `limit`: the most bytes that this rank may hold; 0: no limit. `device`, `meter`: as in tier_of().
   RankMemory(Memory& memory, std::int64_t limit, bool contiguous, const OffloadOptions& offload, const DevicePlugin* device,
              CopyMeter* meter);
   RankMemory(const RankMemory&) = delete;
@@ -29,11 +29,12 @@ class RankMemory {
   const std::optional<PlannedArena>& arena() const { return arena_; }
 
   Allocator* tier() { return tier_ ? &*tier_ : nullptr; }               // null: nothing is offloaded
-  const Memory* tier_memory() const { return in_tier_.get(); }          // the same
-  FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null: the tier is no file
-  FileTier::Times file_times() const;                                   // zeros without a file
+  const Memory* tier_memory() const { return in_tier_.get(); }          // null: nothing is offloaded
+  FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null: the tier is not a file
+  FileTier::Times file_times() const;                                   // zeros if there is no file
   const Ledger& tier_ledger() const { return tier_ledger_; }
-  // The bytes that updates moved from and to the tier. Skipped steps have no update. Buckets::traffic() has those of passes.
+  // The bytes that updates read from and wrote to the tier. Skipped steps have no update. Buckets::traffic() counts the
+  // bytes of passes.
   TierTraffic& updates() { return updates_; }
   const TierTraffic& updates() const { return updates_; }
 

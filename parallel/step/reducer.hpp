@@ -1,5 +1,5 @@
-// A Reducer sums gradients over the ranks that hold copies of a parameter, and gives all of them the same values after the
-// update. Data parallelism and ZeRO implement this interface. The buckets state which ranks sum which elements.
+// A Reducer sums gradients over the ranks that hold copies of a parameter. After the update, it gives all of these ranks the
+// same values. Data parallelism and ZeRO implement this interface. The buckets state which ranks sum which elements.
 #pragma once
 #include <deque>
 #include <memory>
@@ -10,17 +10,18 @@
 
 namespace chorale {
 
-// bucketed: during the backward pass. naive: at its end; does not work with ZeRO.
+// bucketed: sums during the backward pass. naive: sums after the backward pass; does not work with ZeRO.
 enum class ReducerKind : std::uint8_t { naive, bucketed };
 constexpr auto names_of(ReducerKind) { return Names{"reducer", "naive", "bucketed"}; }
 
-// What reducers tell an update that overlaps the backward pass (updates.hpp). The defaults are for those that need not know.
+// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, it ignores all
+// notifications.
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
-  // The gradients of a bucket are about to be cleared: whatever still reads those of the step before must end.
+  // A bucket's gradients are about to be cleared. Everything that still reads the previous step's gradients must finish now.
   virtual void reuses(const Bucket&) {}
-  // The backward pass goes on, and the bucket has its sums over all ranks.
+  // The bucket's sums over all ranks are complete, while the backward pass continues.
   virtual void has_sums(const Bucket&) {}
   virtual bool wants_sums() const { return false; }  // whether a reducer should look for complete sums in the backward pass
 };
@@ -28,9 +29,10 @@ class ReductionListener {
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins: whole gradients become zeros
+  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins; clears whole gradients
   virtual void ready(const Parameter& parameter) = 0;  // called when a micro-batch's gradient has been added locally
-  // Waits for all sums. Afterwards the gradients that this rank owns (with ZeRO its shards) are complete sums over ranks.
+  // Waits for all sums. Afterwards the gradients that this rank owns are complete sums over ranks. With ZeRO, these are its
+  // shards.
   virtual void finish() = 0;
   virtual void publish() = 0;  // after the update: gathers the new values from the ranks that own them
 };
@@ -39,7 +41,7 @@ std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& list
 std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also ZeRO-1
 std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener);   // zero.cpp: ZeRO-2 and 3
 
-// Begins a bucket's gradients of a step.
+// Clears a bucket's gradients for a new step.
 inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& listener) {
   listener.reuses(bucket);
   buckets.clear_gradients(bucket);
@@ -48,18 +50,19 @@ inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& lis
 // Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
 // Bucket::sums over the groups named there. These are blocking all-reduces within the backward pass.
 void add_before(Buckets& buckets, const Bucket& bucket);
-// The sums after the sum over a bucket's group: over Bucket::other_shards, then those of a tied table over the two stages
-// that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is summed.
+// The sums that follow the sum over a bucket's group. They are over Bucket::other_shards and then, for a tied table, over
+// the two stages that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is
+// summed.
 class SumsAfter {
  public:
   SumsAfter(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}
-  // A bucket has its sum over its group: begins the sum over other shards, which goes on in the background. All ranks call
-  // this in the same order. Tells the listener of sums that are complete.
+  // Called when the sum over a bucket's group is complete. Begins the sum over other shards, which proceeds in the
+  // background. All ranks call this in the same order. Notifies the listener of complete sums.
   void start(const Bucket& bucket);
-  void tell(const Bucket& bucket) const {  // a tied table has a further sum, in finish()
+  void tell(const Bucket& bucket) const {  // the sum of a tied table is complete only after finish()
     if (!bucket.stages) listener_.has_sums(bucket);
   }
-  void finish();  // the sums that have not begun; waits for all
+  void finish();  // begins the remaining sums and waits for all
 
  private:
   struct UnderWay {

@@ -1,10 +1,10 @@
-// The rows of a micro-batch on one rank: the tokens that the rank has of each sample (TokenCut), their targets, and tables
-// that tell kernels where the tokens are in their sample and in their document.
+// The rows of a micro-batch on one rank: the rank's tokens of each sample (TokenCut), their targets, and tables that tell
+// kernels where the tokens are in their sample and in their document.
 //
 //   sample          a b c . | d e f .      two documents, two ranks, zigzag: rank 0 has the tokens a b f .
 //   rank 0: inputs  a b f .    places  0 1 6 7    positions  0 1 2 3
 //
-// Every rank reads whole samples and takes its rows.
+// Every rank reads whole samples and then keeps only its own rows.
 #pragma once
 #include <functional>
 
@@ -20,8 +20,9 @@ using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples,
 
 // Makes the tables that kernels and context.attention need for `samples` samples, and fills in the places.
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context);
-// Reads the samples cursor … cursor + there − 1 and takes the rank's rows of them. Rows of further samples do not count.
-// `cut`: of all samples. If it is a cut by work and samples are packed, this function also makes the cut of each sample.
+// Reads the samples cursor … cursor + there − 1 and stores the rank's rows. Any further rows of the micro-batch do not
+// count. `cut`: the cut of all samples. If samples are packed and cut by work, this function also makes the cut of each
+// sample.
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
                MicroBatch& batch);
 

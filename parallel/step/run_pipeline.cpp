@@ -16,7 +16,7 @@ class ScheduleRun {
     const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
     for (; next_ < actions.size(); ++next_) {
       if (is_left_out(actions[next_].micro_batch)) continue;
-      // A plan keeps each result until read_by, which is the worst case.
+      // A plan keeps each result until read_by, because it counts the worst case.
       std::erase_if(sends_, [this](Sent& sent) { return !axis_.pretends() && sent.call.test(); });
       for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) end(sends_.front());
       act(actions[next_]);
@@ -40,7 +40,7 @@ class ScheduleRun {
     std::size_t read_by;  // see read_at_latest()
   };
 
-  // Completes a send: its result is freed here, at the latest.
+  // Completes a send, so that its result can be freed.
   static bool end(Sent& sent) {
     if (!sent.call.test()) sent.call.wait();
     return true;
@@ -99,7 +99,7 @@ class ScheduleRun {
     return message;
   }
 
-  // Whether another chunk of this stage needs the result.
+  // Sends the result to the stage that needs it. Returns true if another chunk of this stage needs the result instead.
   bool send(const PipelineAction& action, const Tensor& made) {
     const auto to = taker_of(schedule_, {axis_.rank(), action});
     if (!to || !made) return false;
@@ -118,8 +118,8 @@ class ScheduleRun {
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
   std::vector<Sent> sends_;
   PipelineTimes times_;
-  std::int64_t begun_ = 0;                                       // the number of micro-batches that have begun
-  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // this micro-batch and later ones are left out
+  std::int64_t begun_ = 0;                                       // number of micro-batches that have begun
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // the first micro-batch that is left out
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Runs a pipeline schedule on the ranks of the pipeline axis. Each stage runs its actions in order, receives their inputs
-// and sends their results. Without a pipeline, a rank runs its micro-batches by the same code, as a single stage.
+// and sends their results. Without a pipeline, the same code runs the rank's micro-batches as a single stage.
 //
 //   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own input. Its result is sent while the next action
 //   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
 //
-// When the receiver has it depends on the speed of both stages. So a result on its way counts as communication: the bytes
-// of activations follow from the schedule alone. In a plan, each result is read as late as the schedule allows
-// (read_at_latest), so a run never has more bytes on their way than planned.
+// When the receiver has the result depends on the speed of both stages. So a result in transit counts as communication
+// memory, and the bytes of activations follow from the schedule alone. A plan assumes that each result is received as late
+// as the schedule allows (read_at_latest), so a run never has more bytes in transit than planned.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,22 +29,23 @@ struct MicroBatch {
   MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
 
   Tensor inputs;               // token ids, on the first stage
-  std::vector<TokenCut> cuts;  // of the samples, if they are cut one by one (context.cuts)
-  std::int64_t targets = 0;    // the number of targets that count
+  std::vector<TokenCut> cuts;  // the cut of each sample, if samples are cut one by one (context.cuts)
+  std::int64_t targets = 0;    // number of targets that count
   Context context;
   Tape tape;
-  std::optional<KeptInputs> kept_inputs;                // in a slow tier; else they are on the tape
+  std::optional<KeptInputs> kept_inputs;                // inputs of blocks in a slow tier; empty: they are on the tape
   std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass
 };
 
-// A stage's part of the model, and how to begin a micro-batch on it.
+// A stage's part of the model, and a function that begins a micro-batch on it.
 struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
   Shape message;                            // the shape of the tensors sent between stages
-  const std::vector<std::size_t>& read_by;  // of this stage: see read_at_latest()
-  // Asked once before each micro-batch of a schedule without backward passes. True ends the run before it: this and all
-  // later micro-batches are left out, and those before it are finished. All stages must give the same answers. Empty: never.
+  const std::vector<std::size_t>& read_by;  // for this stage: see read_at_latest()
+  // Called once before each micro-batch of a schedule without backward passes. If it returns true, this and all later
+  // micro-batches are left out, and earlier ones are finished. It must return the same values on all stages. Empty: the run
+  // is complete.
   std::function<bool(std::int64_t micro_batch)> ends_before = {};
 };
 
@@ -57,16 +58,16 @@ struct PipelineTimes {
   };
   std::vector<Passage> passages;
   double waited = 0;                  // seconds spent waiting for messages of other stages
-  std::int64_t activation_bytes = 0;  // kept by the newest forward pass through the first chunk
+  std::int64_t activation_bytes = 0;  // bytes that the newest forward pass through the first chunk kept
 };
 
-StepPart::Kind part_kind(Pass pass);  // as a Meter of kernels calls it
+StepPart::Kind part_kind(Pass pass);  // the kind by which a Meter of kernels knows the pass
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
-// Only forward passes. Each stage takes the micro-batches in the order in which they reach it: with several chunks, part p
-// of micro-batch m comes in round m · chunks + p. No backward pass makes a stage wait for the stages after it. So that
-// results do not pile up in memory, a stage waits while its neighbor has not read this many of them.
+// A schedule of only forward passes. Each stage runs micro-batches in the order in which they reach it: with several chunks,
+// part p of micro-batch m comes in round m · chunks + p. No backward pass makes a stage wait for later stages. To keep
+// results from piling up in memory, a stage waits while this many of its results have not been received.
 //
-//   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b both come in round 2: first the earlier chunk
+//   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b are both in round 2: the earlier chunk is first
 //              stage 1   ·   F0a F1a F0b F2a F1b F3a …
 inline constexpr std::size_t most_unread_results = 4;
 PipelineSchedule forward_only(const PipelineShape& shape);

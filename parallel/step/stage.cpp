@@ -15,9 +15,10 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
 }
 
 // Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
-// summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Parameters
-// `of_heads` and, under sequence parallelism, those `of_stream` are also summed over the axes that divide the width. Axes of
-// size 1 cut nothing, so without expert ranks the experts' parameters are in the dense grid.
+// summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Gradients of parameters
+// marked `of_heads` are also summed over the axes that divide the width. Under sequence parallelism, the same is true for
+// parameters marked `of_stream`. Axes of size 1 cut nothing, so without expert ranks the experts' parameters are in the
+// dense grid.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
   const AxisSet cut = layout.divided(axes.set_of(p.cut_by));

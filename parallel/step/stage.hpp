@@ -1,5 +1,5 @@
 // The part of the model that a rank has: its shard of the layers of its pipeline stage. The layers are grouped into
-// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block, and the head
+// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block. The head is
 // in the same chunk as the last block.
 //
 //   units:   embedding │ block 0 │ … │ block L−1 │ norm, head
@@ -30,7 +30,7 @@ class Stage {
 
  private:
   std::vector<Sequence> chunks_;
-  std::vector<std::vector<ParameterPointer>> units_, uses_;  // a unit may also use another unit's parameter
+  std::vector<std::vector<ParameterPointer>> units_, uses_;  // uses_: includes parameters of other units that the unit uses
   bool begins_ = false, ends_ = false;
   std::int64_t last_chunk_ = 0;
 };

@@ -1,10 +1,11 @@
-// Measures the seconds of a step's phases. The step records timing events as it enqueues its work. The host waits for the
-// device once per step. After this wait the events become seconds: in the step's result, in the pipeline's events and in
-// the trace.
+// Measures how long the phases of a step take. The step records timing events as it enqueues its work. The host waits for
+// the device once per step. After this wait, the events are converted to seconds, for the step's result, the pipeline's
+// events and the trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
-// The update comes after the wait. So on a device the time of an update is known only in the next step, which reports it.
+// The update comes after the wait. So on a device, the duration of an update is known only in the next step, which reports
+// it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,14 +23,14 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  std::int64_t updates = 1, rolled_back = 0;  // updates of all states, and those of them that were undone (updates.hpp)
-  // Seconds of this rank. The first six are disjoint and add up to the step: `data` reads samples, `forward` and `backward`
-  // are the passes, `optimizer` is all other computation, `exposed` waits for collectives, `bubble` waits for other stages.
-  // `hidden` is the time in which communication was in flight and the rank did not wait. On a device these are device times
-  // up to the step's wait; the update counts in the next step.
+  std::int64_t updates = 1, rolled_back = 0;  // number of updates, and of updates that were undone (updates.hpp)
+  // Seconds of this rank. The first six are disjoint and add up to the step. `data` is spent reading samples, `forward` and
+  // `backward` in the passes, `optimizer` in all other computation, `exposed` waiting for collectives, and `bubble` waiting
+  // for other stages. `hidden` is the time in which communication was in flight and the rank did not wait. On a device,
+  // these are device times up to the step's wait, and the update counts in the next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
-  // With offload to a file, seconds in which the rank waited for it, which are parts of the above, and in which transfers
-  // were in flight and it did not wait.
+  // With offload to a file: seconds in which the rank waited for the file, which are also part of the times above, and
+  // seconds in which transfers were in flight and the rank did not wait.
   double tier_exposed = 0, tier_hidden = 0;
 };
 
@@ -57,7 +58,7 @@ class StepAccount {
 
   const std::vector<PipelineEvent>& events() const { return events_; }  // the pipeline's events of the newest step
   Trace& trace() { return trace_; }
-  TracedWork& work() { return work_; }  // what the step's queues tell of layers and kernels
+  TracedWork& work() { return work_; }  // the layers and kernels that the step's queues report
 
  private:
   // A timing event, and the rank's communication time up to it.
@@ -87,7 +88,7 @@ class StepAccount {
   Trace trace_;
   TracedWork work_;
   std::array<Edge, 4> edges_;
-  std::vector<Opened> opened_;     // the reading of each micro-batch of this step
+  std::vector<Opened> opened_;     // when each micro-batch of this step was read
   std::optional<Update> update_;   // the update of this step
   std::optional<Update> earlier_;  // on a device: the update of the previous step
   CompletedEvent known_;

@@ -5,10 +5,10 @@
 namespace chorale {
 namespace {
 
-// The same bytes, viewed as integers. If a value is zero on all ranks but one, an integer sum keeps its bits.
+// Views the bytes as integers. If a value is zero on all ranks but one, an integer sum preserves its bits.
 Tensor bits_of(const Tensor& x) { return x.as(x.bytes() % 4 == 0 ? DType::i32 : DType::u8); }
 
-// A std::function must be copyable, and Pending is not.
+// A std::function must be copyable, but Pending is not.
 std::shared_ptr<Axis::Pending> shared(Axis::Pending pending) { return std::make_shared<Axis::Pending>(std::move(pending)); }
 
 Tensor rows_here(const Tensor& all, Axis& axis, Context& context, Category category) {

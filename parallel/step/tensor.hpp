@@ -1,16 +1,16 @@
-// Tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti et al. 2022): the communication of the
-// tensor ranks at the boundaries of the layers that they share. f and g are the paper's names.
+// Tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti et al. 2022): the communication of tensor
+// ranks at the boundaries of the layers that they share. f and g are the names in the papers.
 //
 //   tensor      x ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y         forward:  f nothing, g all-reduce
 //                                                            backward: g nothing, f all-reduce
 //   sequence    x/t ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y/t     forward:  f all-gather, g reduce-scatter
 //                                                            backward: g all-gather, f reduce-scatter
 //
-// A micro-batch has b sequences of s tokens; the model has width h. With ring algorithms and t ranks, a rank sends
-// 8·b·s·h·(t−1)/t elements per block and micro-batch; with sequence parallelism, 10 instead of 8, because the ranks gather x
-// again for dW. The sum of dx over ranks overlaps the computation of dW.
+// A micro-batch has b sequences of s tokens, and the model has width h. With ring algorithms and t ranks, a rank sends
+// 8·b·s·h·(t−1)/t elements per block and micro-batch. With sequence parallelism, the factor is 10 instead of 8, because the
+// ranks gather x again for dW. The sum of dx over ranks overlaps the computation of dW.
 //
-// Each row of the embedding table is on one rank; the other ranks contribute zeros. The ranks add the rows' bit patterns
+// Each row of the embedding table is on one rank, and the other ranks contribute zeros. The ranks add the rows' bit patterns
 // as integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the
 // logits: the maximum, the sum of exponentials and the logit of the target (the "hit").
 #pragma once
@@ -21,7 +21,7 @@ namespace chorale {
 
 class TensorParallel : public ShardBoundary {
  public:
-  // partitioned: the ranks divide the rows of the activations that full recomputation stores.
+  // partitioned: whether the ranks divide the rows of the activations that full recomputation stores.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

@@ -1,4 +1,4 @@
-// Notes the layers and kernels of traced steps in the trace. On a device, the moments are timing events in the stream, whose
+// Records the layers and kernels of traced steps in the trace. On a device, it records timing events in the stream. Their
 // times are known only after the step has waited for the device.
 #pragma once
 #include <optional>
@@ -19,9 +19,9 @@ class TracedWork final : public KernelTimer {
   bool enter(const Queue& queue, const std::string& layer) override;
   void end() override;
 
-  void waited() { complete_ = noted_.size(); }  // the device has done all that was noted so far
+  void waited() { complete_ = noted_.size(); }  // call when the device has completed all work recorded so far
   void forget() { noted_.clear(), complete_ = 0; }
-  // Moves what is complete to the trace. The work of a device that was enqueued since waited() stays for the next step.
+  // Moves completed work to the trace. Device work that was enqueued after waited() stays for the next step.
   void settle(const CompletedEvent& known);
 
  private:
@@ -35,7 +35,7 @@ class TracedWork final : public KernelTimer {
   Trace& trace_;
   const Clock& clock_;
   std::vector<Noted> noted_;
-  std::vector<std::size_t> open_;  // indices of those that have not ended
+  std::vector<std::size_t> open_;  // indices of layers and kernels that have not ended
   std::size_t complete_ = 0;
 };
 

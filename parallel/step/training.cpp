@@ -50,7 +50,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
                                            update_queue(), options.optimizer.masters, optimizer_tier());
   updates_ = std::make_unique<Updates>(options.update, *optimizer_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_ = reducer_of(options, *buckets_, *updates_);
-  reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
+  reducer_->publish();  // with ZeRO-1 and 2, gathers the other shards: the optimizer has initialized only this rank's shard
   for (const auto& axis : mesh_.axes()) axis->record_in(account_.trace());
 }
 
@@ -121,8 +121,8 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline:
-// the micro-batches of the schedule, or those before the one that PipelinePart::ends_before names.
+// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline.
+// Runs all micro-batches of the schedule, unless PipelinePart::ends_before ends the run early.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
                                     const Prepare& prepare, const std::function<bool(std::int64_t)>& ends_before) {
@@ -165,8 +165,9 @@ StepResult Training::step(const ReadSamples& read) {
   if (memory_.arena()) memory_.arena()->begin_step();
   const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
-  // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
-  // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
+  // The number of tokens that count is known only after add_up(), where the host waits for the device. If the norm were
+  // computed after that, the host would have to wait twice. So the norm is first computed as if all tokens counted, and is
+  // corrected below.
   const std::int64_t most_tokens = options_.batch.global * options_.shape.sequence;
   const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
   updates_->begin(result.rate, usual);
@@ -198,7 +199,7 @@ StepResult Training::step(const ReadSamples& read) {
   const double clip =
       options_.optimizer.clip > 0 ? std::min(1.0, options_.optimizer.clip / (result.gradient_norm + 1e-6)) : 1;
   account_.update_begins();
-  if (!result.skipped) balance_.step(choices_);  // reads biases from the device, which has no work queued yet
+  if (!result.skipped) balance_.step(choices_);  // reads biases from the device while no work is queued there
   const Updates::Done done = updates_->end(result.rate, scale * clip, result.skipped);
   account_.updated();
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
@@ -219,7 +220,7 @@ StepResult Training::skip_step() {
   StepResult result{.step = ++steps_, .loss = NAN, .gradient_norm = NAN, .skipped = true, .updates = 0};
   result.rate = options_.optimizer.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
   samples_ += options_.batch.global;
-  choices_.clear();  // the repetition of the step counted those of this rank
+  choices_.clear();  // drops the counts that the repeated step added on this rank
   if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
   return result;
 }
@@ -285,8 +286,8 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.batch.micro * mesh_.data().size(), all = (samples + whole - 1) / whole;
-  // The answer to a vote is read at the next vote. By then the last stage of a pipeline has voted too, so no stage waits for
-  // it, and the pipeline does not drain.
+  // The result of a vote is read at the next vote. By then the last pipeline stage has voted too, so no stage waits for it,
+  // and the pipeline does not drain.
   const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
   std::optional<Axis::Vote> vote;
   bool cut = false;
@@ -302,7 +303,7 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
       read, 0, samples, passes, read_at_latest(passes, mesh_.pipeline().rank()),
       [](MicroBatch& batch) { batch.context.training = false; }, is_cut ? ends_before : std::function<bool(std::int64_t)>());
   if (cut || (vote && vote->any())) {
-    trouble_of_sums();  // forgets the sums so far
+    trouble_of_sums();  // drops errors of the sums so far
     return std::nullopt;
   }
   const std::optional<Outcome> outcome =
@@ -314,8 +315,8 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
   return outcome->loss;
 }
 
-// Casts the optimizer's weights to the parameters' values where their types differ. Then gathers the values as at the end of
-// step().
+// Casts the optimizer's weights to the parameters' values where their types differ. Then gathers the values, as step() does
+// at its end.
 void Training::publish() {
   optimizer_->publish(update_queue());
   reducer_->publish();

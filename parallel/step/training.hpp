@@ -4,11 +4,10 @@
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// publish: with ZeRO-1 and 2, each rank gets the values of the parameters that other ranks updated. Otherwise nothing is
-// sent.
+// publish: with ZeRO-1 and 2, each rank gets the parameter values that other ranks updated. Otherwise nothing is sent.
 //
-// Gradients are scaled once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the end,
-// they are divided by the number of tokens in the whole batch, over all ranks.
+// Gradients are scaled only once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the
+// end, they are divided by the number of tokens in the whole batch on all ranks.
 #pragma once
 #include <functional>
 #include <memory>
@@ -35,16 +34,16 @@ class Training {
   Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock);
   Training(const Training&) = delete;
 
-  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. Then the program may try
-  // the step again, with other samples, or skip it.
+  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. The program may then retry
+  // the step with different samples, or skip it.
   StepResult step(const ReadSamples& read);
-  StepResult skip_step();  // collective: counts a step that changes no weight, and consumes its samples
+  StepResult skip_step();  // counts a step that changes no weight, and consumes its samples; all ranks must call it
   void skip_samples_to(std::int64_t cursor) { samples_ = cursor; }
-  // Collective. The mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
-  // gradients.
+  // Returns the mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
+  // gradients. All ranks must call it.
   double evaluate(const ReadSamples& read, std::int64_t samples);
-  // The same, unless `is_cut` returns true on any rank: then all ranks return nullopt soon after. It is asked between
-  // micro-batches, in a pipeline every few of them. Empty: never.
+  // Does the same, but if `is_cut` returns true on any rank, all ranks return nullopt soon after. `is_cut` is called between
+  // micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation is never cut short.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -54,7 +53,7 @@ class Training {
   const Mesh& mesh() const { return mesh_; }
   const RankMemory& memory() const { return memory_; }
   void settle_update() { updates_->settle(); }  // waits for a delayed update, before its states are used
-  // The bytes that passes and updates moved from and to the tier since clear_tier_traffic().
+  // The bytes that passes and updates read from and wrote to the tier since clear_tier_traffic().
   const TierTraffic& tier_passes() const { return buckets_->traffic(); }
   const TierTraffic& tier_updates() const { return memory_.updates(); }
   void clear_tier_traffic() { buckets_->traffic() = memory_.updates() = {}; }
@@ -62,13 +61,14 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  // Replaces a part of a strategy. `with` is given the part and returns its replacement, which may wrap it.
+  // Each replace_… function replaces a part of a strategy. `with` takes the part and returns its replacement, which may wrap
+  // the part.
   template <class Part>
   using Replacement = std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>;
   void replace_reducer(const Replacement<Reducer>& with) { reducer_ = with(std::move(reducer_)); }
   void replace_boundary(const Replacement<ShardBoundary>& with);
-  void replace_attention(const Replacement<AttentionScheme>& with);  // null if ranks do not divide sequences
-  // After the optimizer's states were read. `reads_values`: this rank's shards of the values were read, too.
+  void replace_attention(const Replacement<AttentionScheme>& with);  // `with` gets null if ranks do not divide sequences
+  // Call this after reading the optimizer states. `reads_values`: this rank's value shards were read, too.
   void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
   // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
   // publishes the values as after a step.
@@ -81,11 +81,11 @@ class Training {
   const AttentionWork& attention_work() const { return connections_.attention_work; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
-  // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
-  // layers declare them.
+  // Activation bytes that one micro-batch keeps in the first chunk. The first function returns the bytes measured on the
+  // newest micro-batch, and the second the bytes that the layers declare.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
-  // Throws unless the layers kept the bytes that they declare: plans, and the choice of a layout, rely on them.
+  // Throws unless the layers kept exactly the bytes that they declare. Plans and the choice of a layout rely on these bytes.
   void check_activations();
 
  private:
@@ -94,16 +94,16 @@ class Training {
   struct Outcome {
     double loss = 0;           // the mean over the counted tokens
     std::int64_t tokens = 0;   // the number of counted tokens
-    double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
+    double gradient_norm = 0;  // norm of the gradients divided by the number of all tokens, counted or not
   };
   OptimizerTier optimizer_tier();
   Queue update_queue() const;  // where the optimizer computes
   RunContext run_context();
   Context context(std::int64_t first_sample, std::int64_t samples);
-  std::int64_t tokens_here() const { return cut().tokens(mesh_.context().rank()); }  // of each sample
+  std::int64_t tokens_here() const { return cut().tokens(mesh_.context().rank()); }  // this rank's tokens of each sample
   Keeps declared();
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
+  // True on the one rank of each replica whose loss counts. (All tensor-parallel ranks compute the same loss.)
   bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
@@ -118,9 +118,9 @@ class Training {
   TrainingOptions options_;
   Mesh mesh_;
   Clock& clock_;
-  StepAccount account_;  // outlives all kernels and calls, which it traces
+  StepAccount account_;  // must outlive all kernels and calls, because it traces them
   RankMemory memory_;
-  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients of a GPU that are on the host
+  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients that a GPU offloaded to the host
   Connections connections_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;

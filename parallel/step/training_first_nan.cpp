@@ -7,9 +7,9 @@
 namespace chorale {
 
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
-// so that no rank waits for one that has thrown.
+// so that no rank waits for a rank that has already thrown.
 void Training::name_first_nan(const ReadSamples& read) {
-  if (memory_.arena()) memory_.arena()->end_step();  // the repetition needs other memory
+  if (memory_.arena()) memory_.arena()->end_step();  // the repetition allocates differently than a planned step
   updates_->cancel(steps_ + 1);
   if (mesh_.layout().zero < 2)
     for (const Bucket& bucket : buckets_->all()) buckets_->clear_gradients(bucket);

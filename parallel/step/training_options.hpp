@@ -1,15 +1,15 @@
-// The options of a training run. Every part is a struct that declares its own options: one line of its declare() binds an
-// option to a field (src/base/options.hpp). A value that is left open is an empty optional.
+// The options of a training run. Every part is a struct that declares its own options. Each line of its declare() binds an
+// option to a field (src/base/options.hpp). A value that the user leaves open is an empty optional.
 //
-//   part        declared by                     what it says
+//   part        declared by                     what it sets
 //   shape       layers/shape_options.cpp        the model
 //   optimizer   layers/optimizer_options.cpp    the update rule, its learning rate and clipping
 //   scaler      layers/optimizer_options.cpp    the loss scale of f16
-//   replicas    training_options.cpp            what replicas send each other
-//   exchange    parallel/experts/experts.cpp    how rows travel to experts and back
+//   replicas    training_options.cpp            what replicas send to each other
+//   exchange    parallel/experts/experts.cpp    how rows are sent to experts and back
 //   context     parallel/context/schemes.cpp    how ranks divide the tokens of a sequence
 //   memory      training_options.cpp            how a rank uses its memory
-//   offload     offload.cpp                     what lives in a file or on the host
+//   offload     offload.cpp                     which tensors live in a file or on the host
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -39,18 +39,18 @@ struct BatchOptions {
 
 struct ReplicaOptions {
   ReducerKind reducer = ReducerKind::bucketed;
-  std::optional<std::int64_t> bucket_bytes;  // gradient bytes per bucket; empty: those of bucket()
-  // f32 or bf16: the type in which ranks sum gradients and keep shards of them. Each rank adds up its own gradients in
-  // Numerics::gradient_type before. Empty: in that type too.
+  std::optional<std::int64_t> bucket_bytes;  // gradient bytes per bucket; empty: the default in bucket()
+  // The type in which ranks sum gradients and keep gradient shards: f32 or bf16. Before these sums, each rank adds up its
+  // own gradients in Numerics::gradient_type. Empty: the same type as Numerics::gradient_type.
   std::optional<DType> gradient_sums;
-  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, how many units ahead values are gathered; empty: 1
+  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, how many units in advance values are gathered; empty: 1
   std::int64_t bucket() const { return bucket_bytes.value_or(25 << 20); }
   void declare(Options& options, const AskedLayout& layout);
 };
 
 struct MemoryOptions {
   std::int64_t limit = 0;              // bytes on this rank; 0: no limit
-  bool contiguous = false;             // activations and gradients that a step makes lie in one piece of memory
+  bool contiguous = false;             // a step's activations and gradients lie in one block of memory
   bool partition_activations = false;  // tensor ranks split the activations that full recomputation keeps
   void declare(Options& options, const AskedLayout& layout);
 };
@@ -59,9 +59,9 @@ struct MemoryOptions {
 struct KernelOptions {
   int threads = 1;
   const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
-  std::int64_t workspace_bytes = 0;      // of matrix products on the device, in addition to all tensors
-  Meter* meter = nullptr;                // of a plan: learns the work of the kernels
-  KernelTimer* timer = nullptr;          // learns when kernels run; null: the trace of the account does
+  std::int64_t workspace_bytes = 0;      // for matrix products on the device, in addition to all tensors
+  Meter* meter = nullptr;                // in a plan: is told the work of each kernel
+  KernelTimer* timer = nullptr;          // is told when kernels run; null: the trace of the account is told
   Queue queue() const;
 };
 

@@ -18,7 +18,7 @@ TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
   return exposed;
 }
 
-// A plan is of a step whose assumption holds. A run knows nothing about its first step.
+// A plan describes a step whose assumption holds. A run cannot assume this for its first step.
 Updates::Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans)
     : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {}
 
@@ -47,7 +47,7 @@ void Updates::cancel(std::int64_t step) {
 }
 
 Updates::Done Updates::end(double rate, double scale, bool skipped) {
-  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the step before ends here
+  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the previous step ends here
   confident_ = !skipped && scale == usual_;
   if (std::exchange(begun_, false)) {
     optimizer_.finish();

@@ -1,18 +1,19 @@
-// When the optimizer updates, and what it assumes. All gradients get one factor, from the tokens of the batch, the loss
-// scale and clipping. Only the totals of the whole batch tell whether they must be clipped, or have overflowed.
+// When the optimizer updates, and what it assumes. All gradients are multiplied by one factor, which depends on the tokens
+// of the batch, the loss scale and clipping. Only the totals of the whole batch show whether gradients must be clipped or
+// have overflowed.
 //
 //   after         F F F B B B ‖g‖ U U U               the usual order
 //   overlapped    F F F B B B ‖g‖                     a bucket is updated once its sum is complete. Needs a known factor: no
 //                         U U U                       clipping, no loss scale, no masked tokens
-//   speculative   F F F B B B ‖g‖                     the same, assuming the usual factor. If the totals say otherwise, the
-//                         U U U [undo, U U U]         old values return, and the update is repeated. After such a step, the
-//                                                     next one is `after`. The bits are those of `after`
+//   speculative   F F F B B B ‖g‖                     the same, assuming the usual factor. If the totals show a different
+//                         U U U [undo, U U U]         factor, old values are restored and the update is repeated. The step
+//                                                     after that uses `after`. Results are bit-identical to `after`
 //   delayed       F F F B B B ‖g‖ F F F B B B ‖g‖     updates during the next step: θ(t+1) = θ(t) − Adam(g(θ(t−1))), the
 //                                 U U U       U U U   delayed parameter update of ZeRO-Offload (Ren et al. 2021)
 //
-// An update can overlap only if it waits for something: reads and writes of a slow tier (offload.hpp). The program gives it
-// time after every layer. `speculative` keeps the old states: as much memory again, in the same tier. `delayed` keeps master
-// copies of all weights.
+// Overlap helps only an update that waits, for reads and writes of a slow tier (offload.hpp). The program progresses the
+// update after every layer. `speculative` keeps the old states, which doubles the memory of states in their tier. `delayed`
+// keeps master copies of all weights.
 #pragma once
 
 #include "layers/optimizer.hpp"
@@ -23,15 +24,15 @@ namespace chorale {
 enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed };
 constexpr auto names_of(UpdateTime) { return Names{"time of updates", "after", "overlapped", "speculative", "delayed"}; }
 
-// The part of an update's bytes that moves while nothing computes. Delayed updates have only the publication of the values
-// there: masters that are read, values that are written.
+// The part of an update's bytes that is transferred while nothing computes. For delayed updates, this is only the
+// publication of the values, which reads the masters and writes the values.
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
 
 class Updates final : public ReductionListener {
  public:
   struct Done {
     bool publishes = false;   // the values have changed
-    std::int64_t sweeps = 0;  // updates of all buckets, also those that were rolled back
+    std::int64_t sweeps = 0;  // number of updates of all buckets, including rolled-back updates
     std::int64_t rolled_back = 0;
   };
 
@@ -41,13 +42,13 @@ class Updates final : public ReductionListener {
   void has_sums(const Bucket& bucket) override;
   bool wants_sums() const override { return time_ == UpdateTime::overlapped || time_ == UpdateTime::speculative; }
 
-  // Before the passes of a step. `usual`: the factor of its gradients, unless the totals say otherwise.
+  // Called before the passes of a step. `usual`: the factor of its gradients, unless the totals show a different factor.
   void begin(double rate, double usual);
   void progress() { optimizer_.progress(); }
-  // After the totals of the step. `skipped`: the gradients overflowed.
+  // Called after the totals of the step are known. `skipped`: the gradients overflowed.
   Done end(double rate, double scale, bool skipped);
   void settle() { optimizer_.finish(); }  // waits for a delayed update
-  // Before an error of the step is examined, which repeats the step: the values must be those of its beginning.
+  // Called before a failed step is repeated to find its error. Restores the values from the beginning of the step.
   void cancel(std::int64_t step);
 
  private:
@@ -56,7 +57,7 @@ class Updates final : public ReductionListener {
   const Queue queue_;
   UpdateTime time_;
   bool confident_;      // the last step had the usual factor
-  double usual_ = 1;    // of this step
+  double usual_ = 1;    // the usual factor in this step
   bool begun_ = false;  // an update of this step has begun, with the usual factor
 };
 

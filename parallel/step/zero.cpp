@@ -54,7 +54,7 @@ class Sharded final : public Reducer {
   }
 
  private:
-  // The first micro-batch of a step finds zeros, which need not be read, and its sum is written while the next unit
+  // In the first micro-batch of a step, the shard is zero, so it need not be read. The sum is written while the next unit
   // computes. The sums of later micro-batches are added window by window.
   void add_in_tier(Bucket& bucket, const Tensor& sum, bool is_first) {
     end_writing();
@@ -69,7 +69,7 @@ class Sharded final : public Reducer {
     }
     writing_.start_write(bucket.gradient_shard, buckets_.traffic());
   }
-  // Adds zeros, which turns −0 into 0, as on a rank that adds to a cleared shard.
+  // Adds zeros, which turns −0 into 0. A rank that adds to a cleared shard gets the same result.
   void add_zeros(const Tensor& sum) {
     if (!is_floating(sum.dtype())) return;
     const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);
@@ -89,9 +89,9 @@ class Sharded final : public Reducer {
 
   Buckets& buckets_;
   ReductionListener& listener_;
-  std::set<const Bucket*> begun_;   // those whose shard has sums of this step
+  std::set<const Bucket*> begun_;   // buckets whose shard has sums of this step
   Staged writing_;                  // the sum that is being written to the tier
-  const Bucket* summed_ = nullptr;  // its bucket, if that was the last micro-batch
+  const Bucket* summed_ = nullptr;  // the bucket of that sum, if it was the last micro-batch
   SumsAfter after_;
 };
 

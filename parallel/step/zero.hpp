@@ -1,7 +1,6 @@
-// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one shard of the gradients, and under
-// ZeRO-3 also one shard of the values. A unit of the model is an embedding, a block or the head. A unit has whole
-// gradients only during its backward pass. Under ZeRO-3 it has whole values only during its forward and its backward
-// pass.
+// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one gradient shard, and under ZeRO-3 also
+// one value shard. A unit of the model is an embedding, a block or the head. A unit has whole gradients only during its
+// backward pass. Under ZeRO-3 it has whole values only during its forward and its backward pass.
 //
 //   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
@@ -37,9 +36,9 @@ class ZeroUnit final : public WrappingLayer {
  private:
   enum class Pass { forward, backward };
   // These functions do nothing under ZeRO-2, because values are always whole there.
-  void read(
-      Pass pass);  // starts to read the unit's shards from a slow tier, unless they are in memory or that has been started
-  void fetch(Pass pass);     // starts to gather the unit's values, unless that has been started; waits for read()
+  // Starts to read the unit's shards from a slow tier, unless they are in memory or the read has already been started.
+  void read(Pass pass);
+  void fetch(Pass pass);     // waits for read(), then starts to gather the unit's values unless that has been started
   void prefetch(Pass pass);  // fetches the next units, and reads the one after them
   ZeroUnit* next(Pass pass) const { return pass == Pass::forward ? after_ : before_; }
   void need(Pass pass);  // waits until the unit's values are gathered

@@ -1,5 +1,5 @@
-// Addresses of local sockets without a file: the kernel forgets the name when the last process closes the socket. Names are
-// those of a network namespace, and any user may take one.
+// Abstract Unix socket addresses, which need no file. The kernel frees a name when the last process closes the socket. Names
+// are per network namespace, and any user may take one.
 #pragma once
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,7 +15,7 @@ namespace chorale {
 
 class AbstractAddress {
  public:
-  explicit AbstractAddress(const std::string& name) {  // longer than 107 characters: cut
+  explicit AbstractAddress(const std::string& name) {  // truncated to 107 characters
     where_.sun_family = AF_UNIX;
     length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
                                      name.copy(where_.sun_path + 1, sizeof where_.sun_path - 1));  // sun_path[0] stays 0
@@ -28,8 +28,8 @@ class AbstractAddress {
   socklen_t length_ = 0;
 };
 
-// Claims a name on this host, for as long as the returned descriptor lives. nullopt: another process has it. If no socket
-// can be made, every caller gets the name.
+// Claims a name on this host for as long as the returned descriptor lives. Returns nullopt if another process holds the
+// name. If no socket can be created, every caller gets the name.
 inline std::optional<Descriptor> claim(const std::string& name) {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const AbstractAddress address(name);

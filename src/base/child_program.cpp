@@ -26,15 +26,15 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return all;
 }
 
-// What the child does before it becomes the program. It allocates nothing, because other threads may hold the allocator's
-// lock while this process forks. Returns only if something failed.
+// Runs in the child between fork and exec. It allocates nothing, because other threads may hold the allocator's lock while
+// this process forks. Returns only if something failed.
 void become(const ChildProgram& program, char** words, char** environment, const cpu_set_t* cpus, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) raise(SIGTERM);  // it died before this line
+  if (getppid() != parent) raise(SIGTERM);  // the parent died before prctl()
   const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int output = open(program.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   const int errors = open(program.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -65,7 +65,7 @@ ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::fu
   const pid_t parent = getpid(), child = fork();
   if (child < 0) return {.trouble = fmt::format("fork: {}", std::strerror(errno))};
   if (child == 0) {
-    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);  // MPI's connections are not for the program
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);  // the program must not inherit MPI's connections
     become(program, words.data(), environment.data(), program.cpus.empty() ? nullptr : &cpus, parent);
     const int why = errno;
     [[maybe_unused]] const auto told = write(writes.get(), &why, sizeof why);

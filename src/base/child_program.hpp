@@ -17,7 +17,7 @@ struct ChildProgram {
   std::filesystem::path output, errors;  // files for stdout and stderr
   std::filesystem::path folder = {};     // its working folder; empty: this program's
   std::vector<std::string> environment;  // "NAME=value"
-  std::vector<int> cpus = {};            // those it may use; empty: this program's
+  std::vector<int> cpus = {};            // CPUs it may use; empty: those of this program
 };
 
 std::vector<std::string> own_environment();

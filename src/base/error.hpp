@@ -1,4 +1,5 @@
-// How the library itself throws errors (chorale/error.hpp): checks of its own calls, and the text that ends a rank.
+// Errors inside the library (chorale/error.hpp): checks on how its own functions are called, and the message printed when an
+// error ends a rank.
 #pragma once
 #include <fmt/core.h>
 

@@ -25,13 +25,13 @@ struct Word {
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };
 
-// The one of these options that another program calls `name`, such as train-iters for steps, and what differs. Without such
-// an option, `about` says what to do instead. Both are "" for a name that no program has.
+// Finds which of these options another program calls `name`: train-iters for the name steps, for example. `about` says how
+// the two differ, or what to do instead if no option corresponds. Both are "" if no known program uses the name.
 struct Familiar {
   std::string option, about;
 };
 Familiar familiar_name(const std::string& name, const std::vector<std::string>& options);
-// The choice that another program calls `value`, or the nearest one; "" if none is near.
+// Finds the choice that another program calls `value`, or else the choice with the nearest spelling; "" if none is near.
 std::string familiar_value(const std::string& value, const std::vector<std::string>& choices);
 
 }  // namespace chorale

@@ -22,20 +22,21 @@ std::vector<int> sockets_of(const std::vector<int>& cpus);  // ascending; empty 
 int current_cpu();                                          // the CPU that this thread runs on now
 std::string cpu_ranges(const std::vector<int>&);            // {0,1,2,5} → "0-2,5"
 
-// The number of threads for each of `sharers` ranks that share `cpus` cores; at least one.
+// The number of threads per rank if `sharers` ranks share `cpus` cores; at least one.
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
   std::string name;        // "locked memory"
   std::string value;       // "unlimited", "64.0 KiB"
-  bool of_memory = false;  // an allocation fails beyond it
+  bool of_memory = false;  // true: allocations beyond this limit fail
 };
 std::vector<Limit> limits();
 inline constexpr const char* more_memory =
     "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the fix in errors
 
 std::int64_t memory_bytes();
-// Resident memory of this process as the kernel counts it, libraries and shared memory included: now, and the most so far.
+// Resident memory of this process as the kernel counts it, including libraries and shared memory: the current value and the
+// peak.
 struct ResidentMemory {
   std::int64_t bytes = 0, peak_bytes = 0;
 };

@@ -14,7 +14,7 @@
 namespace chorale {
 namespace {
 
-// Why this entry of a list reaches no other host; "" if it may.
+// Returns why this list entry reaches no other host, or "" if it may reach one.
 std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces) {
   if (entry.starts_with("127.")) return "is the loopback network";
   const auto found = std::ranges::find(interfaces, entry, &Interface::name);

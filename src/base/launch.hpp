@@ -1,6 +1,6 @@
 // Rank and size of this process from the launcher's environment variables. They are read before MPI starts, so that only one
-// rank prints a usage error. If the launcher belongs to another MPI than this program, MPI makes each process rank 0 of 1;
-// this is an error.
+// rank prints a usage error. If the launcher and this program belong to different MPI libraries, each process becomes rank 0
+// of 1, which is an error.
 #pragma once
 #include <functional>
 #include <optional>

@@ -2,7 +2,7 @@
 // with all levels down to `debug`.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});
-//   log.result("step {} loss {:.4f}", step, loss);         stdout: what the program was started for; `train > file` keeps it
+//   log.result("step {} loss {:.4f}", step, loss);         stdout: the results of the command; `train > file` keeps them
 //   log.info("network interfaces: {}", words);             stderr: everything else
 #pragma once
 #include <fmt/core.h>

@@ -57,7 +57,7 @@ std::string list(const std::vector<double>& values) {
   std::vector<std::string> words;
   for (const double value : values)
     words.push_back(value == std::floor(value) && value < 1e9 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value));
-  // In TOML, a number with an exponent or a point is a float, any other an integer: both are numbers here.
+  // TOML calls a number with an exponent or a point a float, and any other an integer. Here both are accepted as numbers.
   return words.size() == 1 ? words[0] : fmt::format("[{}]", join(words, ", "));
 }
 

@@ -1,6 +1,6 @@
-// The machine file: what a machine can do, measured once. `train` keeps the peaks of matrix products there, `tune
-// --calibrate` the prices of communication. It is TOML, so that a person can read it, or write one for a machine that is not
-// there yet. docs/machine_file.md describes every key.
+// The machine file: what a machine can do, measured once. `train` stores the peak rates of matrix products in it, and `tune
+// --calibrate` stores the prices of communication. It is TOML, so that a person can read it, or write one for a machine that
+// does not exist yet. docs/machine_file.md describes every key.
 //
 //   schema = "chorale machine"                       [[level]]              # the ranks of a host, or hosts on a network
 //   machine = "AMD EPYC, 2 cores"                    backend = "shm"
@@ -8,9 +8,9 @@
 //   type = "f32"                                     latency = 1.7e-7       # s
 //   flops = 4.7e11      # 1/s                        cross = [2.4e10, …]    # B/s
 //
-// The default file lies beside the tuning table, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host has its own
-// file, so hosts that share a home never write to the same one. A write replaces the file by a rename. If two programs write
-// at once, one measurement is lost and repeated later.
+// The default file is in the same folder as the tuning table, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host
+// has its own file, so hosts that share a home never write to the same one. A write replaces the file by a rename. If two
+// programs write at once, one measurement is lost and repeated later.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -38,7 +38,7 @@ struct MeasuredPeak {
 
 struct SumRate {  // how fast one core adds vectors of this type
   std::string type;
-  double rate = 0, spread = 0;  // B/s of one addend; spread: half of the range between the quartiles, relative to the rate
+  double rate = 0, spread = 0;  // B/s of one addend; spread: half the interquartile range, relative to the rate
   std::string measured;
 };
 
@@ -61,7 +61,7 @@ struct ComputeRates {
   std::string type;      // of the activations
   int ranks = 1;         // of the run that measured it
   double product = 0;    // flops per second of matrix products
-  double attention = 0;  // flops per second of attention's two products, and the softmax between
+  double attention = 0;  // flops per second of attention's two products and the softmax between them
   double elements = 0;   // bytes per second that other kernels read and write
   double update = 0;     // bytes per second that the optimizer reads and writes
   double error = 0;      // largest |ln(predicted/measured)| over the steps that it was fitted to
@@ -70,13 +70,13 @@ struct ComputeRates {
 };
 
 struct Machine {
-  std::string signature;  // machine_signature(), or any name for a machine that is not this one
+  std::string signature;  // machine_signature(), or any name if the file describes a different machine
   int cores = 0;
   std::vector<std::pair<PeakKey, MeasuredPeak>> peaks;
   std::vector<SumRate> sums;
   std::vector<Level> levels;
   std::vector<ComputeRates> computes;
-  std::optional<System> system;  // of accelerators
+  std::optional<System> system;  // the accelerators, if the file describes any
 };
 
 struct PriceKey {
@@ -85,23 +85,26 @@ struct PriceKey {
   const char* about;
 };
 std::span<const PriceKey> price_keys();
-// A price that depends on how many bytes a core touches in a call has one value for each of these numbers of bytes.
+// A price that depends on the number of bytes that a core touches per call has one value for each of these footprints.
 inline constexpr std::array<double, 5> footprints{16 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
 
 std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
-// A usage error that names the line and the key if the text is not a machine file. `file` is named in errors.
+// Throws a usage error that names the line and the key if the text is not a machine file. `file` is its name in errors.
 Machine parse_machine(const std::string& text, const std::string& file);
 Machine read_machine(const std::filesystem::path& file);
-// The file that --machine names, which counts as this machine's; if `named` is empty, the default file, if there is one.
+// Reads the file that --machine names, and treats it as this machine's. If `named` is empty, reads the default file, if it
+// exists.
 Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
-// The file of this machine; empty if it is missing. A usage error if it is damaged or belongs to another machine.
+// Reads this machine's file; returns an empty Machine if it is missing. Throws a usage error if it is damaged or belongs to
+// a different machine.
 Machine own_machine(const std::filesystem::path& file);
-// Changes own_machine(file), and throws where that does. Returns "" or why the file could not be written.
+// Applies `change` to own_machine(file) and writes the result. Throws if own_machine() throws. Returns "" or why the file
+// could not be written.
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change);
 
-// The peaks in the file of this machine. They only save time, so reading them never fails. keep() does as change_machine().
+// The peaks in this machine's file. They only save time, so reading them never throws. keep() behaves like change_machine().
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());

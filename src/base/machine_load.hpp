@@ -1,4 +1,4 @@
-// Whether other programs disturb a measurement, from two readings of the machine.
+// Tells from two readings of the machine whether other programs disturb a measurement.
 //
 //   /proc/stat      CPU seconds of all cores since boot: busy, and stolen (given to other machines by the hypervisor)
 //   /proc/loadavg   mean number of running and waiting tasks over the last minute
@@ -25,7 +25,7 @@ struct MachineReading {
 // `root` is prepended to every path, so a test can pass a folder with files that it wrote.
 MachineReading read_machine(const Clock& clock, const std::filesystem::path& root = "/");
 
-// The load between two readings that does not come from this process.
+// The load between two readings that other processes caused.
 struct OtherWork {
   double cores = 0;                    // mean number of cores that other programs kept busy
   double stolen = 0;                   // fraction of the machine's CPU time that the hypervisor gave to other machines

@@ -53,8 +53,8 @@ Life::~Life() {
 namespace {
 
 // The first message between hosts may wait forever, if MPI uses a network interface that does not connect them. So it has a
-// deadline. MPI has just synchronized all ranks, so none comes much later. Time counts only while this rank looks for the
-// message: a rank that was stopped, or that waited for a core, does not give up for that reason.
+// deadline. MPI has just synchronized all ranks, so none is much later. Only the time that this rank spends polling counts,
+// so a rank that was stopped or waited for a core does not give up for that reason.
 void await_other_hosts() {
   constexpr double patience_seconds = 8;
   const Environment environment = process_environment();
@@ -83,7 +83,8 @@ void await_other_hosts() {
 
 namespace {
 
-// A program that has started MPI itself may hold much memory by now, which the guard, a copy of this process, would keep.
+// A program that started MPI itself may hold much memory by now. The guard is forked from this process, and would keep that
+// memory.
 std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
   int initialised = 0;
   check(PMPI_Initialized(&initialised));
@@ -107,7 +108,7 @@ Runtime::Runtime(const Launch& launch) : parts_(std::make_unique<Parts>(guarded_
   now("its program");
 }
 
-// Collective: rank 0's guard invites those of the other hosts. A rank without a guard passes the invitation on all the same.
+// Collective. Rank 0's guard invites the guards of the other hosts. A rank without a guard still forwards the invitation.
 void Runtime::join_guards() const {
   const std::string invitation = broadcast(world(), rank_ == 0 && flight() ? flight()->ask("invite") : "");
   const int place = place_on_host(world()).first;
@@ -155,7 +156,7 @@ void Runtime::abort(int exit_code) const {
 void Runtime::abort(const std::exception& error) const {
   constexpr double others_seconds = 0.4;                             // time for the first rank to print and to end all
   const int lost_with = flight() ? flight()->lost_after(error) : 0;  // the guard, or another rank, has said why
-  // Several ranks may fail for the same reason, as when a file is damaged. The first of a host says it.
+  // Several ranks may fail for the same reason, such as a damaged file. Only the first of them on each host prints it.
   const std::string what = error.what();
   const auto word = claim(fmt::format("chorale-error-{}-{:08x}", getppid(), crc32c(std::as_bytes(std::span(what)))));
   if (lost_with == 0 && (word || size_ == 1)) std::fputs(describe(error, rank_, size_).c_str(), stderr);

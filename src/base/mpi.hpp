@@ -1,6 +1,6 @@
 // MPI: its start and end, checked calls, communicators that free themselves, and the few collectives that set-up needs
-// before ours exist. All calls use PMPI_ names, so that our library can stand in front of any MPI program without calling
-// itself.
+// before our own exist. All calls use PMPI_ names, so that our library can intercept the MPI calls of any program without
+// intercepting its own.
 #pragma once
 #define OMPI_SKIP_MPICXX 1  // MPI's C++ bindings, withdrawn in MPI 3
 #define MPICH_SKIP_MPICXX 1
@@ -50,9 +50,9 @@ struct Runtime::Parts {
   explicit Parts(std::unique_ptr<Flight> own) : own_flight(std::move(own)), flight(own_flight.get()) {}
   explicit Parts(Flight* shared) : flight(shared) {}
 
-  std::unique_ptr<Flight> own_flight;  // first, because a rank has finished only after MPI
+  std::unique_ptr<Flight> own_flight;  // first, hence destroyed last: a rank has finished only after MPI
   Flight* flight = nullptr;
-  std::unique_ptr<ProgressHook> idle;  // notes in the flight recorder that this rank waits
+  std::unique_ptr<ProgressHook> idle;  // records in the flight recorder that this rank waits
   Life life;  // before the others, so that it is destroyed after them, even if the constructor throws
   Comm world;
   std::vector<int> launched;

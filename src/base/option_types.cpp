@@ -1,4 +1,4 @@
-// The types of options. Each `add` binds an option to a field, and says how a text becomes the field's value.
+// The types of options. Each `add` binds an option to a field, and defines how a text becomes the field's value.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -52,7 +52,8 @@ std::string assign_number(const std::string& text, double& field, Option& option
   return option.text = fmt::format("{}", field), "";
 }
 
-// Takes the word `none`, or calls `assign`. Returns "", or what was expected. If `none` is a number, that does not name it.
+// Takes the word `none`, or calls `assign`. Returns "", or what was expected. If `none` is a number, what was expected does
+// not mention it.
 template <class Assign>
 std::string assign_or_none(const std::string& text, const std::string& none, Option& option, const Assign& assign) {
   if (text == none) {

@@ -7,9 +7,9 @@
 //   default < preset < another program's file < config file      < environment       < command line
 //                                                 ranks = 4          CHORALE_RANKS=4     --ranks 4
 //
-// Every value keeps its origin. An unknown name is an error that says where the name was given and suggests the nearest
-// one. A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect.
-// All mistakes in the settings are reported at once: one mistake in three lines, several in one line each.
+// Every value keeps its origin. An unknown name is an error that says where the name was given and suggests the nearest one.
+// A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect. All
+// mistakes in the settings are reported at once: a single mistake takes three lines, several mistakes take one line each.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -112,12 +112,13 @@ class Options {
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, std::uint64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
-  // A `field` of 0 means the word `none`.
+  // The word `none` stands for a `field` of 0.
   Option& add(const std::string& name, const std::string& none, double& field, const std::string& about);
-  // A `field` without a value means the word `none`: "auto", or a number that would have no meaning as a value, such as "0".
+  // The word `none` stands for a `field` without a value. It is "auto", or a number that would be meaningless as a value,
+  // such as "0".
   Option& add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
               const std::string& about);
-  // One of the names of an enumeration (named.hpp), which may be limited further with one_of().
+  // Takes a name of an enumeration (named.hpp). one_of() may restrict the names further.
   template <Named Enum>
   Option& add(const std::string& name, Enum& field, const std::string& about) {
     return add_choice(name, all_names<Enum>(), name_of(field), about,
@@ -131,7 +132,7 @@ class Options {
         name, std::move(names), field ? name_of(*field) : none, about,
         [&field, none](const std::string& word) { field = word == none ? std::optional<Enum>() : named<Enum>(word); });
   }
-  // A row of a table, by its name. A null `field` means auto.
+  // Takes the name of a table row. A null `field` means auto.
   template <class Row>
   Option& add(const std::string& name, const std::vector<Row>& table, const Row*& field, const std::string& about) {
     std::vector<std::string> names;
@@ -147,7 +148,7 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  // A `field` without a value means the word `none`, as in add().
+  // As in add(), the word `none` stands for a `field` without a value.
   Option& add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                     const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
@@ -160,8 +161,8 @@ class Options {
   void only_where(const std::string& needs, const std::function<std::string()>& why_not,
                   const std::function<void()>& declare);
 
-  // Also accepts the options of another command, to hand them on to it. Skips options that this command has itself and those
-  // in `except`. The help does not list the options passed on; records mention them only if they are given.
+  // Also accepts another command's options, to pass them on to that command. Skips options that this command has itself and
+  // those in `except`. The help does not list the options passed on; records mention them only if they are given.
   void pass_on(const Options& other, const std::vector<std::string>& except);
   std::vector<Setting> given_to_pass_on() const;
 
@@ -176,29 +177,29 @@ class Options {
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
-  // Translates settings under another program's names into our options. settle() later checks which values these names
+  // Translates settings under another program's names into our options. settle() later checks the values that these names
   // require of other options.
   std::vector<Setting> in_our_names(const std::vector<Setting>& settings);
   // Sets one value; throws a usage error if the name is unknown or the value does not fit.
   void set(const Setting& setting);
-  // The same, but keeps the mistakes, until report_mistakes() throws one usage error for all of them.
+  // Like set(), but collects mistakes until report_mistakes() throws one usage error for all of them.
   void take(const Setting& setting);
   void refuse(WrongSetting wrong) { mistakes_.push_back(std::move(wrong)); }
   void report_mistakes();
-  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far. Only if there are none,
-  // it throws one for settings without effect, because a mistake may be why they have none. A setting without effect from
-  // another program's file is reset with a note.
+  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far. If there are none,
+  // throws one for settings that have no effect. (After a mistake, the mistake may be the reason that they have none.) A
+  // setting from another program's file that has no effect is reset, with a note.
   void settle();
-  // Keeps a mistake about an unknown name; a name that starts with a dash is called a flag. Suggests our option for a name
-  // that other programs use, else the nearest name.
+  // Records a mistake about an unknown name, and calls it a flag if it starts with a dash. Suggests our option for a name
+  // that other programs use, otherwise the nearest name.
   void refuse_unknown(const std::string& name, const std::string& origin);
   std::string why_idle(const Option& option) const;  // why the option has no effect, or "" if it has one
   // Remarks on the settings for the user, one per line.
   void note(std::string line) { notes_.push_back(std::move(line)); }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // The settings that come neither from defaults nor from a preset or stored model, as command-line words, except the
-  // names in `without`.
+  // The settings as command-line words, except the names in `without`. Leaves out defaults and values from a preset or
+  // stored model.
   std::vector<std::string> words(const std::vector<std::string>& without = {}) const;
 
   std::string help_text() const;

@@ -1,5 +1,5 @@
-// Divides a loop among the threads of one rank. Each thread takes one contiguous range. The results must not depend on where
-// ranges are cut, so that any number of threads gives the same bits.
+// Splits a loop among the threads of one rank. Each thread takes one contiguous range. The results must not depend on where
+// ranges are cut, so that they are bit-identical for any number of threads.
 //
 //   parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) { … });
 //

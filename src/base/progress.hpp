@@ -23,7 +23,7 @@ class Progress {
     int columns = 80;
   };
   static Screen screen_of(std::FILE* stream);
-  static Screen screen_at(std::string_view log_level);  // stderr; nothing above the level info
+  static Screen screen_at(std::string_view log_level);  // stderr; a null stream if the level is above info
   static void make_way();                               // clears the line that is on a terminal, if there is one
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
@@ -50,7 +50,7 @@ class Progress {
   double started_;
   double shown_, guessed_ = 0;
   std::int64_t done_ = 0;
-  double last_done_ = 0;  // seconds from the start to the update that first said `done_`
+  double last_done_ = 0;  // seconds from the start to the update that first reported `done_`
 };
 
 }  // namespace chorale

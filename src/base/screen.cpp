@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// The bytes at the beginning of `word` that end with a "|" and fit; 0 if there are none.
+// The number of leading bytes of `word` that end with a "|" and fit; 0 if there are none.
 std::size_t piece_of(const std::string& word, std::size_t columns) {
   const std::size_t bar = first_columns(word, static_cast<int>(columns)).rfind('|');
   return bar == std::string::npos ? 0 : bar + 1;
@@ -35,7 +35,7 @@ std::size_t screen_columns() {
 std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued) {
   const std::string indent(columns_of(head), ' ');
   std::string out, line(head);
-  bool begins = true;  // of a line
+  bool begins = true;  // true at the beginning of a line
   const auto next_line = [&] {
     out += line + std::string(continued) + "\n";
     line = indent, begins = true;
@@ -47,7 +47,7 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
   std::vector<std::string> words;
   for (const std::string& word : split(escape_control(text), ' '))
     if (word.starts_with('%') && !words.empty())
-      words.back() += " " + word;  // a number keeps its sign
+      words.back() += " " + word;  // keeps a "%" with its number
     else
       words.push_back(word);
   for (std::string& word : words) {
@@ -69,7 +69,7 @@ std::string on_screen(const std::string& words) {
     const std::size_t margin = line.find_first_not_of(' ');
     if (margin == std::string::npos) continue;
     line = paragraph(std::string(margin, ' '), line.substr(margin), screen_columns());
-    line.pop_back();  // the end of its last line
+    line.pop_back();  // removes the final newline
   }
   return join(lines, "\n");
 }

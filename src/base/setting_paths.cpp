@@ -1,5 +1,6 @@
-// Checks the settings that name files and folders, before anything reads them: an option whose placeholder in the help says
-// FILE, DIR or PROGRAM. Commands then check what only they know: whether a file must exist, and what it must contain.
+// Checks the settings that name files and folders before anything reads them. These are the options whose placeholder in the
+// help says FILE, DIR or PROGRAM. Later, commands check what only they know: whether a file must exist, and what it must
+// contain.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ bool takes_path(const Option& option) {
   return false;
 }
 
-// Why nothing at this path can be used, or "". A path where nothing lies may be that of a new file.
+// Returns why this path cannot be used, or "". A path that does not exist is fine, because it may name a new file.
 std::string flaw_of(const std::string& path) {
   struct stat status {};
   const bool found = stat(path.c_str(), &status) == 0;

@@ -33,7 +33,7 @@ std::string flag_with(const std::string& word, const Options& options) {
   return "";
 }
 
-// "--preset" for "—preset": text editors make one long dash of two.
+// "--preset" for "—preset": text editors turn two hyphens into one long dash.
 std::string with_two_dashes(const std::string& word) {
   for (const char* const dash : {"—", "–"})
     if (word.starts_with(dash)) return "--" + word.substr(std::string_view(dash).size());
@@ -105,7 +105,7 @@ std::vector<Setting> from_command_line(Options& options, const std::vector<std::
     std::string names = "--" + word.name;
     if (word.name.find('-') != std::string::npos) names += ",--" + replace_all(word.name, '-', '_');
     auto* cli = word.is_switch() ? app.add_flag(names, into) : app.add_option(names, into);
-    if (!word.is_switch()) cli->expected(0, -1);  // as many values as follow: 70 a 30 b
+    if (!word.is_switch()) cli->expected(0, -1);  // takes all values that follow: 70 a 30 b
     words.emplace_back(&word, cli);
   }
   try {
@@ -173,7 +173,7 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
   refuse_unusable_paths(options, settings);
-  std::set<std::string> excluded;  // their files are not read: nobody knows which of the two is meant
+  std::set<std::string> excluded;  // their files are not read, because it is unclear which of the two is meant
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
     if (one && other && !one->text.empty() && !other->text.empty()) {

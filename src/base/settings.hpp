@@ -42,8 +42,8 @@ std::size_t line_at(const std::string& text, std::size_t position);  // from 1
 // a usage error if there is no such preset, or if the file is wrong.
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
 
-// Refuses the paths among the settings that cannot be used: a path that is empty on the command line, a loop of links, too
-// long, or not readable. That nothing lies there is no error here.
+// Refuses paths among the settings that cannot be used: empty on the command line, a loop of links, too long, or not
+// readable. A path that does not exist is no error here.
 void refuse_unusable_paths(Options& options, const std::vector<Setting>& settings);
 
 // Applies `settings`, lowest precedence first. The preset and other programs' files that they name are applied before them.

@@ -17,7 +17,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  void tell(Flight* flight) { flight_ = flight; }  // notes there that this rank was asked to end; may be null
+  void tell(Flight* flight) { flight_ = flight; }  // this flight recorder will note a request to end; may be null
   std::optional<int> pending();                    // the next signal received, if any; never waits
 
  private:

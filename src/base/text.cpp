@@ -180,7 +180,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  // A word of one letter has no neighbors, one of three letters only those that differ in one.
+  // A one-letter word has no neighbors. A word of two or three letters has only neighbors at distance one.
   const std::size_t farthest = word.size() < 4 ? word.size() / 2 : std::max<std::size_t>(2, word.size() / 3);
   std::size_t best_distance = farthest + 1;
   for (const std::string& candidate : candidates)

@@ -42,7 +42,7 @@ struct Form {
   }
 };
 
-// The least number of first columns in which no two rows are equal; 1 if all columns together leave rows equal.
+// The smallest number of leading columns, fewer than all, that tells all rows apart; 1 if there is none.
 std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& rows, std::size_t columns) {
   for (std::size_t names = 1; names < columns; ++names) {
     std::set<std::vector<std::string>> seen;
@@ -60,8 +60,9 @@ std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size
   return width;
 }
 
-// The columns that stand side by side, block by block: as many as fit. Every block begins with the columns that name the
-// rows, or with only the first where they leave no room. Words at the end of a block may be longer: print_row() breaks them.
+// Splits the columns into blocks, each with as many columns as fit side by side. Every block begins with the columns that
+// name the rows, or with only the first column if those leave no room. A cell of words at the end of a block may be too
+// wide; print_row() breaks it.
 std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t names,
                                                       std::size_t columns) {
   std::vector<std::vector<std::size_t>> blocks(1);
@@ -151,7 +152,7 @@ std::string TextTable::csv() const {
 
 std::string TextTable::json() const {
   auto array = nlohmann::ordered_json::array();
-  std::vector<bool> has_words(columns_.size());  // where it has none, an empty cell is a number that is not known
+  std::vector<bool> has_words(columns_.size());  // in a column without words, an empty cell is an unknown number
   for (const auto& row : rows_)
     for (std::size_t c = 0; c < row.size(); ++c) has_words[c] = has_words[c] || (!row[c].empty() && !is_number(row[c]));
   for (const auto& row : rows_) {

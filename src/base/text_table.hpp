@@ -2,7 +2,7 @@
 // objects) for programs, Markdown for notes.
 //
 //    bytes  time                       A text table that is wider than the screen continues below itself.
-//             us   ← units()           The first columns, as many as tell the rows apart, are repeated there.
+//             us   ← units()           It repeats the leading columns that tell the rows apart.
 //       64   1.5                       A last cell that is still too wide is broken between words.
 //     4096   2.1
 #pragma once

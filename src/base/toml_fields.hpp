@@ -1,4 +1,4 @@
-// The tables of a TOML file whose keys are known, as they are read. Errors name the file, the line and the key.
+// Reads the tables of a TOML file whose keys are known. Errors name the file, the line and the key.
 #pragma once
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ struct FieldsFile {
   std::string how_to_mend;  // the third line of errors
 };
 
-// One table of the file, which must outlive it. Reads its keys; finish() refuses those that nobody has read.
+// One table of a file; the parsed table must outlive this object. finish() refuses keys that nobody has read.
 class TomlFields {
  public:
   TomlFields(const toml::table& table, std::string section, const FieldsFile& file)
@@ -56,7 +56,7 @@ class TomlFields {
   std::int64_t integer(const char* key, double least, double most, std::int64_t missing) {
     return has(key) ? integer(key, least, most) : missing;
   }
-  // One of these texts; the first if the key is missing.
+  // Reads one of these texts; returns the first if the key is missing.
   std::string choice(const char* key, const std::vector<std::string>& texts) {
     const std::string text = has(key) ? this->text(key) : texts.front();
     if (std::find(texts.begin(), texts.end(), text) == texts.end())

@@ -1,5 +1,4 @@
-// Where the ranks of a run are: which of them share a host. Code that depends on this takes a Topology as an argument, so
-// tests can pass any.
+// Which ranks of a run share a host. Code that depends on this takes a Topology as an argument, so tests can pass any.
 #pragma once
 #include <span>
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace chorale {
 
-// Two ranks share a host if they can map each other's memory. Containers with their own process numbers are different
+// Two ranks share a host if they can map each other's memory. Containers with their own PID namespaces count as different
 // hosts, even on one machine.
 struct Topology {
   std::vector<int> host_of;        // by rank; hosts are numbered in the order of their first rank
@@ -17,7 +16,7 @@ struct Topology {
 
   static Topology of_one_host(int ranks);
   static Topology of_counts(const std::vector<int>& ranks_of_each);  // hosts n0, n1, …; ranks are numbered host by host
-  // Reads "2,3,1": three hosts, with so many ranks each. A usage error if `ranks` is not their sum (0: any number of ranks).
+  // Reads "2,3,1": three hosts with 2, 3 and 1 ranks. Throws a usage error unless `ranks` is their sum or 0.
   static Topology parse(const std::string& counts, int ranks);
   int hosts() const { return static_cast<int>(names.size()); }
   std::vector<int> ranks_on(int host) const;

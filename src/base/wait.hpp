@@ -1,8 +1,8 @@
-// wait_until: how Chorale waits for other ranks. (Only set-up also waits elsewhere: in polling_barrier and inside MPI, see
-// mpi.hpp.) It polls the condition, which may itself make progress. Between polls it spins, then yields, then sleeps, so
-// that eight ranks on two cores still make progress. A deadline turns a hang into an error that names what was waited for.
-// An error also ends a wait in which nothing moves for 120 s after a request to stop (signals.hpp). The code that normally
-// reads such requests cannot read them while it waits here. The clock is injected; failure detectors use `on_idle`.
+// wait_until: how Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI, see mpi.hpp.) It
+// polls the condition, which may itself make progress. Between polls it spins, then yields, then sleeps, so that eight ranks
+// on two cores still make progress. A deadline turns a hang into an error that names what was waited for. A wait also ends
+// with an error if it makes no progress for 120 s after a request to stop (signals.hpp). The code that normally reads such
+// requests cannot read them while it waits here. The clock is injected; failure detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 → 200 µs        Error, exit 4
@@ -23,9 +23,11 @@ struct Waiting {
   int spins = 2000;  // set this to 0 with more ranks than cores, because a spinning rank delays the peer it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
-  // Returns a counter of what polling has moved. When the counter changes, the wait yields again and gets a new deadline.
+  // Returns a counter of the progress that polling has made. When the counter changes, the wait yields again and gets a new
+  // deadline.
   std::function<std::uint64_t()> moved = {};
-  // Returns a counter of somebody who watches over this wait. When it changes, the wait gets a new deadline.
+  // Returns a counter that a watcher of this wait, such as the guard, advances. When it changes, the wait gets a new
+  // deadline.
   std::function<std::uint64_t()> watched = {};
   const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };
@@ -57,8 +59,8 @@ class Idler {
 
 }  // namespace detail
 
-// The limit of waits that CHORALE_TIMEOUT sets, or else `seconds`; infinite if it is 0. Throws a usage error if it is no
-// number.
+// The time limit of waits: CHORALE_TIMEOUT if it is set, otherwise `seconds`. A limit of 0 means infinite. Throws a usage
+// error if the variable is not a number.
 double time_limit(double seconds);
 
 template <class Condition>

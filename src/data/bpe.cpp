@@ -46,8 +46,8 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
     std::stable_sort(tokens.begin(), tokens.end(), [](auto& a, auto& b) { return a.text.size() > b.text.size(); });
 }
 
-// Repeatedly merges the pair that was learned earliest, at its leftmost place, until no pair can be merged. A heap holds the
-// mergeable pairs; it may also hold stale pairs, whose tokens are already merged. Cost: n log n for a piece of n bytes.
+// Until no pair can be merged, merges the leftmost occurrence of the pair that was learned earliest. A heap holds the
+// mergeable pairs; it may also hold stale pairs, whose tokens are already merged. Cost: O(n log n) for a piece of n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
   const auto merge_of = [&](std::int32_t left, std::int32_t right) {
@@ -82,7 +82,7 @@ std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const 
   return tokens;
 }
 
-// The longest added token that starts at this place.
+// Returns the longest added token that starts at `place`.
 const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) const {
   for (const AddedToken& token : added_[static_cast<unsigned char>(text[place])])
     if (text.substr(place).starts_with(token.text)) return &token;

@@ -3,7 +3,7 @@
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
 // repeatedly adding the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
 // (pretokenizer.hpp), in the order in which the pairs were learned. Vocabularies made by train_bpe number the bytes first
-// and then the result of each merge. Vocabularies from Hugging Face have other numbers and may have added tokens. An
+// and then the result of each merge. Vocabularies from Hugging Face number tokens differently and may have added tokens. An
 // added token is a word such as <|endoftext|>, which becomes one token wherever it appears in a text.
 //
 //   named("bytes")             one token per byte
@@ -37,7 +37,7 @@ struct TokenizerParts {
   std::vector<AddedToken> added = {};
   std::vector<std::int32_t> opening = {};  // tokens put before every text, such as <|begin_of_text|>
   Cut cut = Cut::gpt2;
-  bool whole_first = false;  // a piece that is a token stays whole, whatever the merges would give
+  bool whole_first = false;  // a piece that is itself a token stays whole, whatever the merges would give
 };
 
 class Tokenizer {
@@ -55,9 +55,10 @@ class Tokenizer {
   std::string decode(const std::vector<std::int32_t>& tokens) const;
   const std::string& bytes_of(std::int32_t token) const;
 
-  std::string json() const;  // as tokenizer.json; only for vocabularies that train_bpe made
+  std::string json() const;  // the contents of tokenizer.json; only for vocabularies that train_bpe made
   static Tokenizer from_json(const std::string& text, const std::string& name);
-  // From vocab.json and merges.txt. added_tokens.json ("{}" if there is none) names the added tokens, such as <|endoftext|>.
+  // Makes a tokenizer from vocab.json and merges.txt. added_tokens.json ("{}" if there is none) names the added tokens, such
+  // as <|endoftext|>.
   static Tokenizer from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                               const std::string& added_json, const std::string& name);
 

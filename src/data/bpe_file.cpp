@@ -1,5 +1,5 @@
-// Tokenizers as files. A tokenizer that train_bpe made is written in the format of Hugging Face's tokenizer.json, so
-// bpe_reader.cpp reads it too.
+// Writes tokenizers to files and opens them. A tokenizer that train_bpe made is written in the format of Hugging Face's
+// tokenizer.json, so bpe_reader.cpp reads it too.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ std::string Tokenizer::json() const {
           "this vocabulary of {} tokens comes from another program; only vocabularies made by train-bpe can be written",
           parts_.bytes.size());
   Json vocabulary = Json::object(), merges = Json::array();
-  // GPT-2 numbers the 256 bytes differently. That does no harm, because the file states the id of each token.
+  // GPT-2 numbers the 256 bytes differently, which is harmless because the file states the id of each token.
   for (std::size_t token = 0; token < parts_.bytes.size(); ++token) vocabulary[readable(parts_.bytes[token])] = token;
   for (const auto& [left, right] : parts_.merges)
     merges.push_back(readable(bytes_of(left)) + " " + readable(bytes_of(right)));

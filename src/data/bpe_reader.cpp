@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Collects the parts of a tokenizer from a file of so many bytes.
+// Collects the parts of a tokenizer from a file of a given size.
 class Reader {
  public:
   Reader(const std::string& name, std::size_t bytes)
@@ -86,8 +86,8 @@ class Reader {
 
   const std::string& name_;
   std::size_t bytes_;
-  // Every number up to the largest takes memory, so a small file with a large number must not fill the memory. No file has
-  // fewer bytes than tokens.
+  // Every token id up to the largest takes memory, so a small file with one large id could exhaust it. A file has at least
+  // one byte per token, so larger ids than that are refused (with a limit of at least 2^16 and at most 2^24).
   std::int64_t limit_;
   std::map<std::string, std::int32_t> token_of_;
 };

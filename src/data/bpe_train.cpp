@@ -1,7 +1,7 @@
 // Learns a byte-pair encoding. The text is a multiset of pieces. Each merge takes the most frequent pair from a heap,
-// rewrites only the pieces that contain this pair, and corrects the counts of the pairs there. A heap entry with an
-// outdated count is pushed back with the current count. No two tokens have the same text, because equal stretches of text
-// are merged in the same way, unless a merge crosses their ends.
+// rewrites only the pieces that contain this pair, and corrects the counts of the pairs there. A heap entry with an outdated
+// count is pushed back with the current count. No two tokens have the same text, because equal stretches of text are merged
+// in the same way unless a merge crosses their ends.
 #include <algorithm>
 #include <map>
 #include <queue>

@@ -21,7 +21,7 @@ std::optional<TokenType> type_of(std::uint8_t code) {
   }
 }
 
-// Reads one value after another, never past the end.
+// Reads one value after another, and never reads past the end.
 class Reader {
  public:
   Reader(std::string name, std::span<const std::byte> bytes) : name_(std::move(name)), bytes_(bytes) {}
@@ -38,7 +38,7 @@ class Reader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
-  // A reader for `count` values. The count comes from the file, so it is compared before it is multiplied.
+  // Returns a reader for the next `count` values. The count comes from the file, so it is checked before it is multiplied.
   template <class T>
   Reader list(std::uint64_t count, const char* what) {
     if (count > bytes_.size() / sizeof(T))
@@ -55,10 +55,10 @@ class Reader {
 
 struct Index {
   TokenType type;
-  std::vector<std::int64_t> documents;  // as megatron_documents()
+  std::vector<std::int64_t> documents;  // as returned by megatron_documents()
 };
 
-// `there`: the bytes of FILE.bin, if they are to be compared.
+// `there`: the size of FILE.bin in bytes, if the index should be checked against it.
 Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> there) {
   const MappedFile file(path);
   Reader reader(path.string(), file.bytes());

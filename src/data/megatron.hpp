@@ -12,7 +12,7 @@
 namespace chorale {
 
 StoredTokens open_megatron(const std::filesystem::path& index);
-// The token with which each document begins, and the number of all tokens.
+// The position of each document's first token, and finally the number of all tokens.
 std::vector<std::int64_t> megatron_documents(const std::filesystem::path& index);
 
 }  // namespace chorale

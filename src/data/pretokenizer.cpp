@@ -18,7 +18,7 @@ std::size_t contraction(std::string_view text, bool any_case) {
   return 0;
 }
 
-// The end of the run of characters of this kind that starts at `from`.
+// Returns the end of the run of characters of this kind that starts at `from`.
 std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   while (from < text.size()) {
     const Character c = character_at(text, from);

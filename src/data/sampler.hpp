@@ -1,6 +1,6 @@
 // The order of samples. The index of a run's k-th sample is a pure function of the seed, k, the number of samples in the
-// data and the held-out fraction. This function needs no tables or state and does not depend on the rank. A checkpoint
-// stores one number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
+// data and the held-out fraction. It needs no tables or state, and does not depend on the rank. A checkpoint stores one
+// number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
 //
 //   all samples   0 ……………………………… training()  …… total       the last samples are held out for validation
 //   epoch e       a permutation of [0, training()), keyed by (seed, e)
@@ -13,7 +13,7 @@ namespace chorale {
 // as many bits as an index needs, rounded up to an even number. Each round swaps the two halves of these bits and XORs one
 // half with a Philox number made from the other. A round can be inverted, so the network is a bijection. A result outside
 // [0, size) goes through the network again (cycle walking, Black & Rogaway 2002): on average an index needs fewer than four
-// passes. About 0.2 µs a value.
+// passes. It takes about 0.2 µs per value.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::uint32_t number);

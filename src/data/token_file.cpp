@@ -82,7 +82,7 @@ std::int64_t size_of(TokenType type) {
   __builtin_unreachable();
 }
 
-// Checks every token when the file is opened, so that no step can meet an invalid one.
+// Checks every token when the file is opened, so that no training step can meet an invalid token.
 StoredTokens::StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count)
     : name_(std::move(name)), file_(std::move(file)), type_(type), first_(first), count_(count) {
   std::int64_t largest = -1, wrong = -1;

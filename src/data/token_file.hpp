@@ -29,7 +29,7 @@ std::int64_t size_of(TokenType type);
 
 class StoredTokens final : public TokenSource {
  public:
-  // `count` tokens from byte `first` on; the caller has checked that they exist.
+  // Holds `count` tokens that start at byte `first`; the caller has checked that they exist.
   StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count);
 
   std::string name() const override { return name_; }
@@ -51,11 +51,11 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// Detects the format. The format is Megatron's if the path is an .idx file, has one beside it, or is the prefix of its
-// name.
+// Detects the format. The format is Megatron's if the path is an .idx file, has an .idx file beside it, or is the name of an
+// .idx file without its extension.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
-// Writes llm.c's format; the file appears under its name only when it is complete.
+// Writes llm.c's format. The file appears under its name only when it is complete.
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
 // Writes under a temporary name and renames, so that readers never see half a file.

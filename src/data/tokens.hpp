@@ -28,7 +28,7 @@ class TokenSource {
   std::int64_t samples(std::int64_t sequence) const { return std::max<std::int64_t>(0, count() - 1) / sequence; }
 };
 
-// Rows of samples to fill, [samples, sequence], sample after sample.
+// Buffers for several samples, shaped [samples, sequence].
 struct SampleRows {
   std::span<std::int32_t> inputs, targets;  // a target of −1 does not count in the loss
   std::span<std::int32_t> positions = {};   // index of each token in its document; empty: a sample is one document
@@ -51,7 +51,7 @@ inline void fill_batch(const TokenSource& source, std::span<const std::int64_t> 
   }
 }
 
-// Masks the targets of the first two thirds of each sample, so some ranks that divide sequences have none.
+// Masks the targets of the first two thirds of each sample, so that some ranks have no targets when ranks split sequences.
 inline void mask_early_targets(std::span<std::int32_t> targets, std::int64_t sequence) {
   for (std::size_t first = 0; first < targets.size(); first += static_cast<std::size_t>(sequence))
     std::ranges::fill(targets.subspan(first, static_cast<std::size_t>(sequence * 2 / 3)), -1);

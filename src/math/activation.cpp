@@ -37,8 +37,9 @@ void gelu_values(const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(gelu(static_cast<float>(x[i])));
 }
 
-// A bf16 has 65,536 values. Their results come from a table, which takes half the time of computing them: most inputs are a
-// few thousand values, whose entries stay in the L1 cache. The bits are those of the loops for other types.
+// A bf16 has 65,536 values, so their results come from a table. This takes half the time of computing them, because most
+// inputs are among a few thousand values, whose entries stay in the L1 cache. The results are bit-identical to those of the
+// loops for other types.
 template <class Entry, class Function>
 std::vector<Entry> table_of(Function f) {
   std::vector<Entry> table(1 << 16);

@@ -68,7 +68,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
 
 }  // namespace
 
-// A padding row has the range [0, 0), so it shortens no range of its tile.
+// A padding row has the empty range [0, 0), so it narrows no range of its tile.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops) {
   const std::int64_t row = up_to(width, lanes), last = *std::max_element(queries.last, queries.last + side);
   std::int64_t begin = last;
@@ -151,7 +151,7 @@ KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t
           .group = 2 * shape.width};
 }
 
-// A query sees half of its own key's pair, so that all pairs of s tokens are s²/2.
+// A query's pair with its own key counts half, so that s tokens have s²/2 pairs.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout) {
   const std::int64_t tokens = dropout.tokens.tokens;
   return {.qkv = qkv,

@@ -1,5 +1,5 @@
 // Causal attention that never stores the score matrix (Dao et al. 2022). Tiles of scores stay in the cache, and softmax
-// is rescaled as tiles arrive. The backward pass recomputes the tiles from one number per row and head: lse, the log of
+// is rescaled as tiles arrive. The backward pass recomputes the tiles from one value per row and head: lse, the log of
 // the sum of the row's exponentials.
 //
 //   qkv [rows, groups, queries + 2, width]   each group: its query heads, then their shared key and value
@@ -12,10 +12,10 @@
 //
 //   keys 0–99 ──▶ (out, lse) ──▶ keys 100–199, continued ──▶ (out, lse) over keys 0–199
 //
-// FLOPs of the forward pass: 4·pairs·heads·width, where a pair is a query and a key that it sees (two products); the
-// backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in ascending order, so a head's bits depend only
-// on that head's inputs. In bf16 they also depend on the instructions that multiply (bf16/engines.hpp). In f16, and in bf16
-// without such instructions, numbers are widened and products are in f32.
+// FLOPs of the forward pass: 4·pairs·heads·width for its two products, where a pair is a query and a key that the query
+// sees. The backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in ascending order, so a head's bits
+// depend only on that head's inputs. In bf16 they also depend on the instructions that multiply (bf16/engines.hpp). In f16,
+// and in bf16 without such instructions, elements are widened to f32 and multiplied in f32.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"
@@ -23,7 +23,7 @@
 namespace chorale {
 
 struct AttentionShape {
-  std::int64_t groups, queries, width;  // each group: `queries` query heads share one key and value; 1: multi-head attention
+  std::int64_t groups, queries, width;  // `queries` query heads of a group share one key and value; 1: multi-head attention
   std::int64_t first_head = 0;          // index of this rank's first head among all heads, for the random numbers of dropout
   std::int64_t all_heads = 1;           // heads on all ranks together
   constexpr std::int64_t heads() const { return groups * queries; }
@@ -31,14 +31,14 @@ struct AttentionShape {
   constexpr std::int64_t key_columns() const { return groups * 2 * width; }
 };
 
-// The keys and values of `count` consecutive tokens of each sample, or the gradients of these. A value follows its key.
+// The keys and values of `count` consecutive tokens of each sample, or their gradients. Each value follows its key.
 struct KeyRows {
   Tensor tensor;
   std::int64_t count = 0, first_token = 0;      // the tokens first_token … first_token + count − 1 of each sequence
-  std::int64_t first_row = 0, sample_rows = 0;  // the row of the first of them in sample 0; rows from sample to sample
-  std::int64_t offset = 0, row = 0, group = 0;  // in elements: the first key in a row; from row to row, from group to group
+  std::int64_t first_row = 0, sample_rows = 0;  // row of the first token in sample 0; rows per sample (the stride)
+  std::int64_t offset = 0, row = 0, group = 0;  // in elements: first key in a row; strides of rows and of groups
 
-  KeyRows in(const Tensor& other) const {  // the same rows of another tensor
+  KeyRows in(const Tensor& other) const {  // the same rows in another tensor
     KeyRows rows = *this;
     return rows.tensor = other, rows;
   }
@@ -48,7 +48,7 @@ struct KeyRows {
            (first_row + (samples - 1) * sample_rows + count) * row <= tensor.count();
   }
 };
-KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // of whole sequences
+KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // keys of whole sequences
 // The first `count` tokens of each sample in a tensor [samples, tokens, groups, 2, width].
 KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t samples, std::int64_t count);
 
@@ -56,12 +56,12 @@ struct AttentionInput {
   Tensor qkv;  // the queries; the keys and values in it matter only if `keys` refers to them
   KeyRows keys;
   AttentionShape shape;
-  // dropout.tokens maps rows of qkv to tokens. Dropout acts on the attention weights (probabilities). The random number of
-  // such a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
+  // dropout.tokens maps rows of qkv to tokens. Dropout acts on the attention weights (probabilities). The random number of a
+  // weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
   Dropout dropout;
   // True: out, lse and the gradients hold partial results of earlier calls over other keys, and this call adds to them.
   bool continues = false;
-  double pairs = 0;  // pairs of a query and a key that it sees, in all samples: the work that a plan notes
+  double pairs = 0;  // pairs of a query and a key that the query sees, in all samples: the work that a plan counts
 };
 // Queries of whole sequences, with the keys beside them.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout);
@@ -69,7 +69,7 @@ AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, c
 // Partial results may have more bits than qkv: `out` has the type of qkv, or f32.
 void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue);
 
-// The gradients of queries go to the columns of dqkv that are qkv's queries, those of keys and values to `dkeys`. Both have
+// The gradients of queries go to the query columns of dqkv. The gradients of keys and values go to `dkeys`. Both have
 // the type of `out`.
 void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                         const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue);

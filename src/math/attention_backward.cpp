@@ -31,11 +31,11 @@ float dot(const float* a, const float* b, std::int64_t row) {
   return fold_halves<lanes>(sum, std::plus<>());
 }
 
-// Queries of a tile ascend, and so do the first and the last key that they see.
+// The queries of a tile ascend, and so do the first and the last keys that they see.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;
-  const auto sight = [&](std::int64_t r) {  // of row r of the tile, from first_key on; [0, 0) for padding
+  const auto sight = [&](std::int64_t r) {  // what row r of the tile sees, relative to first_key; [0, 0) for padding
     if (r >= rows) return Sight{};
     const Sight& all = g.sight[static_cast<std::size_t>(first_query + r)];
     return Sight{std::clamp<std::int64_t>(all.first - first_key, 0, side),

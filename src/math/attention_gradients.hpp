@@ -3,15 +3,16 @@
 //
 //   dS = P ∘ (f ∘ (dO·Vᵀ) − D)        dQ += dS·K        dK += dSᵀ·Q        dV += (f ∘ P)ᵀ·dO
 //
-// These are five matrix products; the forward pass has two. Keys, values and their gradients stay in memory for all query
-// heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is stored.
+// The backward pass has five matrix products, the forward pass two. Keys, values and their gradients stay in memory for all
+// query heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is
+// stored.
 //
-// dQ is one chain over the keys. dK and dV are sums over queries and query heads, which ranks may divide. Fast numerics
-// makes them one chain. Exact numerics makes a chain for every leaf of consecutive queries, and adds the chains as
-// integers (exact/attention.cpp). `KeySums` says which:
+// dQ is one chain over the keys. dK and dV are sums over queries and query heads, which may be split between ranks. Fast
+// numerics computes each as one chain. Exact numerics computes one chain per leaf of consecutive queries, and adds the
+// chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one of the two:
 //
 //   leaf()                            the length of a leaf
-//   begin(key)                        where this leaf's chains for the 64 keys from `key` on are: {dk, dv}
+//   begin(key)                        returns {dk, dv}: this leaf's chains for the 64 keys from `key` on
 //   end(key)                          these chains are complete
 #pragma once
 #include "src/math/attention_tiles.hpp"
@@ -24,7 +25,7 @@ struct KeyGradients {
 
 float dot(const float* a, const float* b, std::int64_t row);
 
-// The sizes of one group, and the numbers of each query of a head.
+// The sizes of one group, and the values that a head keeps for each query.
 struct GroupRows {
   GroupRows(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : queries(queries),
@@ -44,9 +45,9 @@ struct GroupRows {
   }
 
   std::int64_t queries, key_count, width, row;
-  float scale;                         // of scores
+  float scale;                         // scale of scores
   Floats lse, both;                    // `both` holds Σ do·o
-  std::vector<Sight> sight;            // for queries of a tile, both ends ascend
+  std::vector<Sight> sight;            // over the queries of a tile, both ends ascend
   std::vector<std::uint64_t> dropped;  // the dropout index for key 0
 };
 
@@ -92,7 +93,7 @@ struct Gradients : GroupRows {
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums);
 
-// T is the type of the inputs, S that of the results. Group: Gradients, or those of another type of products.
+// T is the type of the inputs, S the type of the results. Group: Gradients, or the class of another kind of products.
 template <class T, class S, class Group, class KeySums>
 void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, std::int64_t sample,
                     std::int64_t group, const Drops& drops, Group& g, const Tensor& dqkv, KeySums& sums) {
@@ -144,7 +145,7 @@ struct FloatSums {
   Floats dk, dv;
 };
 
-// All gradients in floats. make_group() makes the matrices of a group, one for each thread.
+// All gradients in floats. make_group() makes the matrices of a group; each thread calls it once.
 template <class T, class S, class Make>
 void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
               const KeyRows& dkeys, const Queue& queue, Make&& make_group) {

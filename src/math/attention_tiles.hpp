@@ -25,7 +25,7 @@ namespace chorale::attention {
 inline constexpr std::int64_t side = 64, lanes = 16;  // rows and columns of a tile; accumulators of a sum along a row
 inline std::int64_t up_to(std::int64_t count, std::int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// A zeroed array of numbers of four bytes, aligned to cache lines.
+// A zeroed array of four-byte elements, aligned to cache lines.
 template <class Word>
 class Lines {
  public:
@@ -41,8 +41,7 @@ class Lines {
 };
 using Floats = Lines<float>;
 
-// Fetches the row that is needed `rows_ahead` rows later into the cache. The rows of a head are too far apart for the
-// processor to fetch them by itself.
+// Prefetches the row that is `rows_ahead` rows further on. A head's rows are too far apart for the hardware prefetcher.
 inline constexpr std::int64_t rows_ahead = 16;
 template <class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* row, std::int64_t stride, std::int64_t width) {
@@ -69,8 +68,8 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
 }
 
 // Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a
-// perfect card shuffle. With AVX-512 all rows stay in registers. Without it they go through memory, because GCC would take
-// them apart number by number.
+// perfect card shuffle. With AVX-512 all rows stay in registers. Without it they go through memory, because GCC would split
+// the registers into single elements.
 template <class Word>
 void transpose_block(const Word* from, std::int64_t from_row, Word* to, std::int64_t to_row) {
 #ifdef __AVX512F__
@@ -125,7 +124,7 @@ void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, cons
 KernelWork work(const AttentionInput& in);           // of the forward pass
 KernelWork backward_work(const AttentionInput& in);  // five products instead of two
 
-// The keys that a query sees, as a range of the keys of a call.
+// The keys that a query sees, as a range of the call's keys.
 struct Sight {
   std::int64_t first = 0, last = 0;  // first … last − 1
 };
@@ -159,7 +158,7 @@ class Drops {
   const AttentionShape& shape_;
 };
 
-// Each row of a tile of queries, with its sums over the keys so far. The sums are relative to the highest score so far.
+// The rows of a query tile, each with its sums over the keys so far. The sums are relative to the highest score so far.
 struct QueryRows {
   explicit QueryRows(std::int64_t width) : out(side * up_to(width, lanes)) {}
   Floats out;
@@ -189,7 +188,8 @@ struct KeyTiles {
   Floats keys, transposed, values;
 };
 
-// Goes over all tiles with keys that any of the queries sees, and adds the contributions of these keys to the queries' sums.
+// Loops over all tiles with keys that any of the queries sees, and adds the contributions of these keys to the queries'
+// sums.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
 // Attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n / tokens,
@@ -241,7 +241,8 @@ void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, B
   });
 }
 
-// The whole forward pass. Each thread has the keys of one group, Keys(count, width), and a tile of queries, make_queries().
+// The whole forward pass. Each thread makes storage for one group's keys, Keys(count, width), and for a query tile,
+// make_queries().
 template <class T, class S, class Keys, class Make>
 void forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue, Make&& make_queries) {
   const T* const keys = in.keys.tensor.values<T>().data();

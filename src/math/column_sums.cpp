@@ -12,9 +12,9 @@
 namespace chorale {
 namespace {
 
-// Columns per block. Their sums (two per column, 16 KiB) stay in the L1 cache while all rows are read. Most models' rows fit
-// into one or two blocks and are then read in one run, which processors prefetch. With parts of rows, f32 sums took twice as
-// long.
+// Columns per block. Their sums (two per column, 16 KiB) stay in the L1 cache while all rows are read. The rows of most
+// models fit into one or two blocks, so they are read in long runs, which processors prefetch. When rows were read in
+// smaller parts, f32 sums took twice as long.
 constexpr std::int64_t block = 2048;
 
 template <class Body>

@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-// Maps floats to integers in the same order, with NaN on top. An integer maximum does not depend on the search order; a
-// float maximum does, in the sign of zero and in NaN.
+// Maps floats to integers in the same order, with NaN on top. An integer maximum does not depend on the search order. A
+// float maximum does, if there are zeros of both signs or NaNs.
 template <class T>
 Statistic<T> row_maximum(const T* x, std::int64_t columns) {
   using Wide = Statistic<T>;

@@ -7,7 +7,7 @@
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
 // Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). sums have the type
-// Numerics::gradient_type. A number q in `sums` stands for q·unit: `unit` is 1 for floats, the fixed-point unit for
+// Numerics::gradient_type. An element q of `sums` has the value q·unit: `unit` is 1 for floats and the fixed-point unit for
 // integers.
 #pragma once
 #include "src/math/queue.hpp"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t piece = 256;  // elements at a time; their factors stay in the L1 cache
 
-// Writes the factors, the scale or 0, of the elements from the global index `place` on. A dropped NaN stays a NaN.
+// Writes the factors of the elements from the global index `place` on: the scale or 0. A dropped NaN stays a NaN.
 void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, std::int64_t count) {
   std::uint32_t bits[piece];
   dropout.random.fill_bits(static_cast<std::uint64_t>(place), {bits, static_cast<std::size_t>(count)});

@@ -5,7 +5,7 @@
 //   y = residual + dropout(x + bias)        y, residual, x [rows, width]; bias [width]
 //   global index of an element: token · width + column
 //
-// Cost: 2 ns per random number; without dropout, memory-bound.
+// Cost: 2 ns per random number. Without dropout, the functions are memory-bound.
 #pragma once
 #include "src/base/random.hpp"
 #include "src/math/queue.hpp"

@@ -72,7 +72,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
           "y {} of {} cannot hold rows of the table {} of {} for {} ids of {}", to_string(y.shape()), name_of(y.dtype()),
           to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
   const Kernel kernel(queue, "embedding", ids, y, y);
-  if (kernel.skips() || table.phantom()) return;  // a row of the table is touched for each row of y
+  if (kernel.skips() || table.phantom()) return;  // each row of y reads only one row of the table
   if (queue.device) return queue.device->gather_rows(ids, table, first, y, queue);
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype()), length = table.dim(0);
   const std::int32_t* numbers = ids.values<std::int32_t>().data();

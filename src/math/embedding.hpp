@@ -1,6 +1,6 @@
 // Token embeddings, and two ways to encode positions: learned and rotary. Ids are i32.
 //
-//   y[row] = table[ids[row] − first], or zeros if the table has no such row (another rank has it)
+//   y[row] = table[ids[row] − first], or zeros if the row is on another rank
 #pragma once
 #include "src/math/queue.hpp"
 

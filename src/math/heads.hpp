@@ -1,4 +1,5 @@
-// Copies some heads out of rows of queries, keys and values, so that a kernel for rows can work on them, and back.
+// Copies some heads out of rows of queries, keys and values, so that a kernel for rows can process them, and copies them
+// back.
 //
 //   x [T, units·heads·width]:   q q k v │ q q k v │ …      heads = 4, two units       queries: first 0, count 2
 //   rows [T·units·count, width], in the order of x:        q, q, q, q, …              keys:    first 2, count 1
@@ -14,7 +15,8 @@ struct SomeHeads {
   std::int64_t units, heads, first, count, width;
 };
 
-// rows = the heads of x, or if `back` the heads of x = rows; the other heads of x stay. Any type.
+// Copies the chosen heads of x to rows, or if `back`, rows to these heads of x. The other heads of x do not change. Any
+// type.
 void copy_heads(const Tensor& x, const SomeHeads& heads, const Tensor& rows, bool back, const Queue& queue);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Helpers of the host kernels that work on single rows or elements. A loop over elements of a 16-bit type computes in
+// Helpers for the host kernels that process single rows or elements. A loop over elements of a 16-bit type computes in
 // floats, and GCC vectorizes the conversions.
 #pragma once
 #include <concepts>
@@ -30,7 +30,7 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
-// The same, and bf16: the type in which ranks may sum gradients and store them.
+// The same, but also for bf16, in which ranks may sum and store gradients.
 template <class F>
 decltype(auto) with_summed_gradient_type(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f(Type<bf16>{});

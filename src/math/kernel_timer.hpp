@@ -2,7 +2,7 @@
 //
 //   KernelTimer     is told when a layer or a kernel begins and ends; a Queue may have one
 //   KernelTable     adds up the time on the host: a row for each kernel and shape, with calls, seconds, bytes, flops
-//   Kernel          lives as long as a kernel runs. If a tensor is phantom, it notes the kernel's work; else it tells the
+//   Kernel          lives as long as a kernel runs. If a tensor is phantom, it records the kernel's work; else it tells the
 //                   queue's timer, if there is one
 //   LayerSpan       lives as long as a layer computes
 //
@@ -23,17 +23,17 @@ inline double flops_of(const KernelWork& work) {
   return work.work == Work::product || work.work == Work::attention ? work.amount : 0;
 }
 
-// Layers and kernels are nested. begin() and enter() return whether the timer wants to know the end, too.
+// Layers and kernels are nested. begin() and enter() return whether the timer must also be told the end.
 class KernelTimer {
  public:
   virtual ~KernelTimer() = default;
   virtual bool begin(const Queue& queue, std::string_view name, const KernelWork& work) = 0;
   virtual bool enter(const Queue& /*queue*/, const std::string& /*layer*/) { return false; }
-  virtual void end() = 0;  // of the newest that has not ended
+  virtual void end() = 0;  // ends the innermost one that has not ended
 };
 
-// A kernel that calls another is charged only for its own time. Kernels of a device have not ended when their function
-// returns, so they have no time here.
+// A kernel that calls another is charged only for its own time. Device kernels are still running when their function
+// returns, so they are not timed here.
 class KernelTable final : public KernelTimer {
  public:
   struct Key {
@@ -65,7 +65,7 @@ class KernelTable final : public KernelTimer {
 
 class Kernel {
  public:
-  // `nothing`: the kernel has nothing to compute, so its work is only noted.
+  // `nothing`: the kernel has nothing to compute, so its work is only recorded.
   Kernel(const Queue& queue, std::string_view name, const KernelWork& work, bool nothing) : nothing_(nothing) {
     if (nothing_ || queue.timer) begin(queue, name, work);
   }

@@ -31,7 +31,7 @@ struct Places {
         bias(p.bias ? matrix(1, p.n, false, p.input) : Place()) {}
 };
 
-// The product that is prepared: all numbers of tokens share one if the number is left open.
+// The product to prepare. If the number of tokens is left open, all numbers of tokens share one prepared product.
 Matmul prepared(Matmul p) {
   if (p.any_tokens) (p.x_transposed ? p.k : p.m) = DNNL_RUNTIME_DIM_VAL;
   return p;
@@ -60,7 +60,7 @@ bool can(const dnnl::engine& engine, DType input) {
 }  // namespace
 
 // A oneDNN primitive and the memory objects of its operands, whose pointers are set for each call. If the number of tokens
-// is open, each call makes these objects.
+// is open, each call creates these objects.
 class Matmuls::Ready {
  public:
   Ready(const dnnl::engine& engine, const Matmul& matmul) : engine_(engine), primitive_(describe(engine, matmul)) {

@@ -5,9 +5,9 @@
 // Each operand may be stored transposed; it is read with strides, not copied. Sums are f32 and rounded once.
 //
 // Preparing a shape compiles code for it, which takes 0.1 to 0.2 ms. The number of tokens (the rows of a stored x) may be
-// left open instead: then one prepared product serves all numbers, as experts need, whose rows differ from call to call. In
-// f32, and for y += xᵀ·w, this is as fast or faster for most shapes. A result of 16 bits then needs an f32 buffer, which
-// oneDNN allocates in each call.
+// left open instead. One prepared product then serves any number of tokens. Experts need this, because their numbers of rows
+// differ from call to call. In f32, and for y += xᵀ·w, this is as fast or faster for most shapes. A result of 16 bits then
+// needs an f32 buffer, which oneDNN allocates in each call.
 #pragma once
 #include <compare>
 #include <memory>

@@ -29,7 +29,7 @@ namespace chorale {
 enum class NumericsKind : std::uint8_t { fast, exact };
 constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
 
-// The kind of numbers that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
+// The kind of values that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
 // token_gradients are gradients summed token by token: of biases, norms and embedding tables.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
@@ -39,11 +39,11 @@ struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
-  std::uint32_t highest = 0;  // float bits of the largest |addend| / unit(site); Inf and NaN compare above all numbers
-  std::int32_t word = -1;     // index of this site's `highest` in an array on the device; −1: no index yet
+  std::uint32_t highest = 0;  // float bits of the largest |addend| / unit(site); Inf and NaN compare above all finite values
+  std::int32_t word = -1;     // index of this site's `highest` in a device array; −1: none yet
 };
 
-// A gradient whose elements enter the gradient norm, and the factor that they are multiplied by.
+// A gradient that contributes to the gradient norm, and the factor that multiplies its elements.
 struct ScaledSlice {
   Slice values;
   double scale = 1;
@@ -61,8 +61,8 @@ class Numerics {
  public:
   virtual ~Numerics() = default;
   virtual const char* name() const = 0;
-  virtual DType partial_type(DType compute) const = 0;   // of partial products: `compute` (fast) or i64 (exact)
-  virtual DType gradient_type(DType compute) const = 0;  // of gradient sums: f32, or f64 for f64 (fast); i64 (exact)
+  virtual DType partial_type(DType compute) const = 0;   // type of partial products: `compute` (fast) or i64 (exact)
+  virtual DType gradient_type(DType compute) const = 0;  // type of gradient sums: f32 or f64 (fast), i64 (exact)
 
   // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
@@ -76,7 +76,7 @@ class Numerics {
   // exactly. Fast numerics ignores the leaves.
   virtual void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
-  // The same for leaves of these numbers of rows, which may be 0. They add up to the rows of x.
+  // The same, but `leaves` lists the number of rows of each leaf, which may be 0. These numbers add up to the rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                                    SumSite& site, const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
@@ -86,8 +86,9 @@ class Numerics {
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
-  // The gradients of attention (attention.hpp). Those of keys and values are sums over queries, which ranks may divide, so
-  // `dkeys` has the type of partial sums. Exact numerics adds them by leaves of `leaf` consecutive queries of a sample.
+  // The gradients of attention (attention.hpp). The gradients of keys and values are sums over queries, which may be split
+  // between ranks, so `dkeys` has the type of partial sums. Exact numerics adds them by leaves of `leaf` consecutive queries
+  // of a sample.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                                   const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
                                   const Queue& queue) = 0;
@@ -109,7 +110,7 @@ class Numerics {
   virtual void check(SumSite& site) const = 0;
 };
 
-void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // that they add up to the rows
+void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // throws unless the leaves add up to `rows`
 
 std::unique_ptr<Numerics> fast_numerics();
 std::unique_ptr<Numerics> exact_numerics();  // on the host

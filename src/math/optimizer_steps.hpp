@@ -1,5 +1,5 @@
-// Optimizer updates over flat ranges, which may cut through tensors. Updates are elementwise, so every cut gives the same
-// bits.
+// Optimizer updates over flat ranges, which may begin or end inside a tensor. Updates are elementwise, so every division
+// into ranges gives the same bits.
 //
 //   adamw (Loshchilov & Hutter 2019)   m ← β₁m + (1−β₁)g      v ← β₂v + (1−β₂)g²
 //                                      w ← w − rate·(m·c₁/(√(v·c₂) + ε) + decay·w)      c₁ = 1/(1−β₁ᵗ), c₂ = 1/(1−β₂ᵗ)
@@ -55,8 +55,8 @@ struct SgdStep {
 };
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue);  // uses moments[0]
 
-// Stochastic rounding to bf16. A value between two neighboring bf16 numbers is rounded away from zero with probability
-// d/D: d is the value's distance from the neighbor of smaller magnitude, D the distance between the neighbors. `chance`
+// Stochastic rounding to bf16. A value between two neighboring bf16 values is rounded away from zero with probability d/D. d
+// is its distance from the neighbor of smaller magnitude, and D is the distance between the neighbors. `chance`
 // holds 16 uniform bits. Inf and NaN stay unchanged.
 constexpr bf16 rounded_by(std::uint32_t chance, float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);

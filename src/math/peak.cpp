@@ -23,7 +23,7 @@ Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
   const Tensor tensor(allocator, {side, side}, dtype, Category::workspace);
   visit_floating(dtype, [&]<class T>(Type<T>) {
     with_values<T>(tensor, Use::write, [](std::span<T> values) {
-      std::uint64_t state = 1;  // of a linear congruential generator, whose upper bits are random
+      std::uint64_t state = 1;  // state of a linear congruential generator, whose upper bits are random
       for (T& value : values) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         value = static_cast<T>(static_cast<float>(state >> 54) / 512.0f - 1.0f);
@@ -47,9 +47,9 @@ class Squares {
     x_ = filled(allocator_, side, dtype_), w_ = filled(allocator_, side, dtype_), y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
-  // The time of the fastest product that ends within the window, which begins at `start` on all cores. If none does, the
-  // time of the first product. The fastest product counts, not the mean, because a single product is short enough to run
-  // undisturbed even on a busy machine.
+  // Returns the time of the fastest product that ends within the window, which begins at `start` on all cores. If none does,
+  // returns the time of the first product. The fastest product counts, not the mean, because a single product is short
+  // enough to run undisturbed even on a busy machine.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {

@@ -1,6 +1,6 @@
 // The machine's peak rate of matrix products, measured on the code path that models use. The MFU of a training step is
-// relative to this rate. Square products of size 256 to 1024 on the host, up to 8192 on a GPU, are repeated; the fastest
-// counts. A measurement takes about a second.
+// relative to this rate. Square products of size 256 to 1024 on the host, up to 8192 on a GPU, are repeated, and the fastest
+// repetition counts. A measurement takes about a second.
 #pragma once
 #include <vector>
 

@@ -12,18 +12,19 @@
 namespace chorale {
 namespace {
 
-// How many of m tokens go through a product that is prepared for their number (matmul.hpp). The rest go through the product
-// for all numbers, so that experts, whose numbers of rows change from call to call, cause few preparations. Prepared are:
+// How many of m tokens go through a product that is prepared for exactly this number (matmul.hpp). The rest go through the
+// product for any number. So experts, whose numbers of rows change from call to call, cause few preparations. These numbers
+// get their own prepared product:
 //
-//   16-bit results       multiples of 64 tokens, because micro-batches recur; of other numbers, the largest multiple of 512
-//   a transposed w       from 16 to 127 tokens, where the product for all numbers is a fifth slower
+//   16-bit results       multiples of 64 tokens, because micro-batches recur; otherwise the largest multiple of 512
+//   a transposed w       from 16 to 127 tokens, where the product for any number is a fifth slower
 std::int64_t prepared_tokens(std::int64_t m, bool transposed, DType output) {
   if (transposed && m >= 16 && m < 128) return m;
   if (output == DType::f32) return 0;
   return m % 64 == 0 ? m : m - m % 512;
 }
 
-// Some f32 products of few tokens are faster in tiles (exact/chain_products.hpp) than by oneDNN 2.6.3. These borders were
+// Some f32 products of few tokens are faster in tiles (exact/chain_products.hpp) than by oneDNN 2.6.3. These limits were
 // measured on Zen 5 with AVX-512 and on Zen 3 with AVX2 (experiments/findings/experts.md).
 //
 //   dw += xᵀ·dy    up to 96 tokens, where reading and writing dw takes most of the time. Tiles do it in long runs.

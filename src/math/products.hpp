@@ -3,9 +3,9 @@
 //   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] if transposed; y has the type of x, or f32
 //   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
 //
-// The first dim of x, y and dy counts rows; the other dims together are columns. Tiles compute the products of a 16-bit type
-// that the processor or oneDNN cannot multiply, and some of few rows. They widen 16-bit numbers while they pack them, sum in
-// f32 and round once. f64, which only tests use, takes the plain loops of reference/product.hpp.
+// The first dim of x, y and dy counts rows; the other dims together are columns. Tiles compute products of a 16-bit type
+// that the processor or oneDNN cannot multiply, and some products of few rows. They widen 16-bit elements while packing
+// them, sum in f32 and round once. f64, which only tests use, takes the plain loops of reference/product.hpp.
 #pragma once
 #include <string>
 #include <vector>

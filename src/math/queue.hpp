@@ -1,6 +1,6 @@
-// A Queue says where a kernel runs. On the host, `threads` threads run the kernel, which is done when the call returns.
-// On a GPU the kernel is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is phantom
-// (has no storage).
+// A Queue says where a kernel runs. On the host, `threads` threads run the kernel, and the kernel is done when the call
+// returns. On a GPU the kernel is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is
+// phantom (has no storage).
 #pragma once
 #include <initializer_list>
 #include <utility>
@@ -12,15 +12,16 @@ namespace chorale {
 struct DeviceKernels;  // src/math/device_kernels.hpp
 class KernelTimer;     // src/math/kernel_timer.hpp
 
-// Learns what the kernels would do if their tensors had storage. A kernel on phantom tensors does nothing but note its work.
-// Products and attention are counted in flops, the others in bytes read and written.
+// Records what the kernels would do if their tensors had storage. A kernel on phantom tensors only records its work.
+// Products and attention are counted in flops, other kernels in bytes read and written.
 enum class Work : std::uint8_t { product, attention, elements, update };
 inline constexpr std::size_t kinds_of_work = 4;
 
-// Products of the head differ from others in some programs: they keep 16 bits, and the loss makes more passes over logits.
+// Some programs treat the head's products differently: these stay in 16 bits where other products use 8, and the loss makes
+// more passes over the logits.
 enum class OfHead : std::uint8_t { no, logits, gradients };
 
-// One kernel. Where its time depends on its shape, the shape is noted too:
+// One kernel. If the kernel's time depends on its shape, the shape is recorded too:
 //
 //   product     [m, k] · [k, n]
 //   attention   in each of `batch` heads of samples, m queries and n keys of width k
@@ -29,8 +30,8 @@ struct KernelWork {
   double amount = 0;  // flops or bytes
   double bytes = 0;   // read and written
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  // Attention: this is its backward pass. Product: it adds to the gradient of a weight. Update: this is not the update, but
-  // the norm of gradients before it.
+  // True for the backward pass of attention, for a product that adds to a weight gradient, and for the gradient norm that is
+  // computed before the update.
   bool gradient = false;
   OfHead head = OfHead::no;
 };
@@ -51,9 +52,9 @@ struct Queue {
   int threads = 1;
   const DeviceKernels* device = nullptr;  // null: on the host
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
-  Meter* meter = nullptr;                 // null: nobody asks for the work of kernels on phantom tensors
+  Meter* meter = nullptr;                 // null: the work of kernels on phantom tensors is not recorded
   OfHead head = OfHead::no;               // what the next kernels belong to
-  KernelTimer* timer = nullptr;           // null: nobody asks how long kernels take
+  KernelTimer* timer = nullptr;           // null: kernels are not timed
 
   void note(Work work, double amount) const { note({.work = work, .amount = amount, .bytes = amount}); }
   void note(KernelWork kernel) const {
@@ -64,10 +65,10 @@ struct Queue {
 
 // Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and
 // `tokens` tokens of each sample, one per row. The tensor begins at row `first_row` of these rows. Random numbers are keyed
-// by the global token, so a mask does not depend on how the batch is split.
+// by the global token index, so a mask does not depend on how the batch is split.
 //
-//   place      a token's index in its sequence: from first_token on, or as the table `places` says, in ascending order
-//   position   its index in its document; sequences that are not packed are one document
+//   place      a token's index in its sequence: consecutive from first_token, or given by the table `places`; ascending
+//   position   a token's index in its document; a sequence that is not packed is one document
 struct Tokens {
   std::int64_t first_sample = 0, sequence = 1;  // `sequence`: the number of tokens in a whole sample
   std::int64_t first_token = 0, tokens = 1;     // this rank's part of each sample

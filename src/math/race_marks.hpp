@@ -1,6 +1,7 @@
 // Tells ThreadSanitizer which tensors a kernel reads and writes. The innermost loops of products, attention and exact sums
-// are compiled without it, because they would make the tests several times slower (`unwatched` in the Makefile). oneDNN is
-// never compiled with it. So their callers mark whole tensors, once per call. In other builds a mark does nothing.
+// are compiled without ThreadSanitizer, which would make the tests several times slower (`unwatched` in the Makefile).
+// oneDNN is never compiled with it. So the callers of these loops and of oneDNN mark whole tensors, once per call. In other
+// builds a mark does nothing.
 #pragma once
 #include <initializer_list>
 

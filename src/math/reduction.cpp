@@ -29,7 +29,7 @@ void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_
   }
 }
 
-// Works in pieces that stay in the L1 cache while the sources pass over them.
+// Reduces piece by piece. A piece stays in the L1 cache while all sources are added to it.
 template <Redop op, class T>
 void reduce_typed(std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]); };

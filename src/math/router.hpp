@@ -1,12 +1,12 @@
 // Scores, choices and weights of single tokens, for the host and for devices; router_gradient.hpp has the gradients. T is
-// float or double. A team is the threads that share a token: one thread on the host, a warp on a device. Threads divide the
-// experts:
+// float or double. A team is the set of threads that process one token: one thread on the host, a warp on a device. The
+// threads split the experts:
 //
-//   a number per expert    expert i by thread i % size      e.g. exponentials
+//   a value per expert     expert i by thread i % size      e.g. exponentials
 //   a sum or a maximum     by every thread, in ascending order, so that host and device have the same bits
 //
-// A token's numbers lie in a Room, which all threads of its team can read. Functions end with team.sync(), so that the next
-// one reads what all threads have written.
+// A token's values lie in a Room, which all threads of its team can read. Functions end with team.sync(), so that the next
+// function reads what all threads have written.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ template <class Team, class F>
   for (std::int64_t i = team.lane(); i < count; i += Team::size) f(i);
 }
 
-// The fields of a RoutingRule with which one token is routed. Small enough to be a kernel's argument.
+// The fields of a RoutingRule that the routing of one token needs. Small enough to be a kernel argument.
 struct TokenRule {
   std::int64_t experts, chosen, groups, groups_chosen;
   RouterScore score;
@@ -47,12 +47,12 @@ struct TokenRule {
         z(r.z) {}
 };
 
-// The numbers of one token.
+// The values of one token.
 template <class T>
 struct Room {
-  T *scores, *shares, *slopes;  // of all experts
+  T *scores, *shares, *slopes;  // for all experts
   T* of_groups;
-  T *weights, *dweights;  // of the chosen experts
+  T *weights, *dweights;  // for the chosen experts
 
   static constexpr std::int64_t count(const TokenRule& rule) { return 3 * rule.experts + rule.groups + 2 * rule.chosen; }
   constexpr Room(T* memory, const TokenRule& rule)
@@ -90,7 +90,7 @@ constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
   return maximum + natural_log(sum);
 }
 
-// shares ← scores / Σ scores. The small number prevents 0/0. `shares` may be `scores`.
+// shares ← scores / Σ scores. A tiny value added to the sum prevents 0/0. `shares` may be `scores`.
 template <class Team, class T>
 constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* shares) {
   T sum = static_cast<T>(1e-20);
@@ -100,7 +100,8 @@ constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* 
   team.sync();
 }
 
-// The order in which ids are chosen: by descending score; of equal scores the smaller id is first. NaN is the highest score.
+// The order in which ids are chosen: by descending score, and for equal scores the smaller id first. NaN is the highest
+// score.
 template <class T>
 constexpr bool higher(T a, T b) {
   return a > b || (a != a && b == b);
@@ -117,7 +118,8 @@ void best_first(std::vector<std::int32_t>& ids, std::int64_t n, const T* scores)
                     [&](std::int32_t a, std::int32_t b) { return precedes(scores, a, b); });
 }
 
-// The first id in [first, end) that comes after `last`; −1 for `last` means the very first, as a result it means none.
+// The first id in [first, end) that comes after `last` in this order. If `last` is −1, this is the best id. The result −1
+// means none.
 template <class T>
 constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64_t end, std::int64_t last) {
   std::int64_t best = -1;
@@ -150,7 +152,7 @@ class OpenGroups {
 
  private:
   const T* of_groups_;
-  std::int64_t size_, last_ = -1;  // last_: the last of the best groups; −1: all groups are open
+  std::int64_t size_, last_ = -1;  // last_: the worst of the best groups; −1: all groups are open
 };
 
 template <class Team, class T>
@@ -164,7 +166,8 @@ constexpr void set_scores(Team team, const TokenRule& rule, const T* logits, T* 
   team.sync();
 }
 
-// The scores by which a token chooses. With biases they take the place of the room's slopes. `bias` may be null.
+// The scores by which a token chooses. If there are biases, these scores are written over the room's slopes. `bias` may be
+// null.
 template <class Team, class T>
 constexpr const T* scores_of_choice(Team team, const TokenRule& rule, const Room<T>& room, const float* bias) {
   if (!bias) return room.scores;

@@ -20,8 +20,8 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
   team.sync();
 }
 
-// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices
-// fell on each expert, to take f_e from (RoutingRule::counts). Null without a balance loss.
+// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices went to each
+// expert, which gives f_e (RoutingRule::counts). Null without a balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:
@@ -49,8 +49,8 @@ class TokenGradient {
   }
 
  private:
-  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns whether there is one: the
-  // counts of the previous step are zeros before the first step.
+  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns false if there is none:
+  // without a balance loss, or before the first step, when the counts of the previous step are zeros.
   constexpr bool set_balance_slopes(const std::int64_t* counts) const {
     std::int64_t choices = 0;
     for (std::int64_t e = 0; counts && e < rule_.experts; ++e) choices += counts[e];
@@ -62,7 +62,7 @@ class TokenGradient {
     return some;
   }
 
-  // Adds the gradient with respect to the chosen scores, for weights that are shares of the chosen experts only.
+  // Adds the gradient with respect to the chosen scores, if the weights are shares among the chosen experts only.
   constexpr void add_through_weights(const std::int32_t* chosen, T* dlogits) const {
     const std::int64_t k = rule_.chosen;
     T *weights = room_.weights, *dw = room_.dweights;
@@ -75,7 +75,7 @@ class TokenGradient {
     each(team_, k, [&](std::int64_t j) { dlogits[chosen[j]] += through_score(dw[j], chosen[j]); });
   }
 
-  // Adds the gradient with respect to all scores. `slopes` is that with respect to the shares of all experts.
+  // Adds the gradient with respect to all scores. `slopes` is the gradient with respect to the shares of all experts.
   constexpr void add_through_shares(T* dlogits) const {
     const std::int64_t experts = rule_.experts;
     if (sigmoid_) divide_by_sum(team_, room_.scores, experts, room_.shares);

@@ -16,7 +16,8 @@ namespace {
 
 using namespace routing;
 
-// A token's experts, in ascending order. `bias` may be null. `ids` is room for the experts of its groups.
+// Chooses a token's experts, in ascending order. `bias` may be null. `ids` is scratch space for the experts of the token's
+// groups.
 template <class T>
 void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::vector<std::int32_t>& ids,
             std::int32_t* chosen) {
@@ -120,7 +121,7 @@ void RoutingRule::check() const {
                 "change --moe-aux-loss-coeff or --moe-z-loss-coeff");
 }
 
-// The product may be rounded up past an integer, which must not add a row.
+// Rounding may push the floating-point product just above an integer. This must not add a row.
 std::int64_t RoutingRule::most_of_expert() const {
   if (capacity == 0) return sequence;
   const double rows =

@@ -1,6 +1,6 @@
 // The router of a mixture of experts (Shazeer et al. 2017): which k of E experts each token uses, and with which weights.
 //
-//   logits [T,E] ─ scores ─ best k ─ weights ─ drops ─▶ chosen, weights, places [T,k]       slots.hpp moves the rows
+//   logits [T,E] ─ scores ─ best k ─ weights ─ drops ─▶ chosen, weights, places [T,k]       slots.hpp copies the rows
 //
 //   T = 4, E = 3, k = 2       chosen    places       rows: sorted by (expert, token)
 //      token 0                 0 2       0 4         row 0: token 0 of expert 0
@@ -17,9 +17,10 @@
 //   softmax             softmax over all E logits     the score
 //   sigmoid             σ(l_e)                        the score divided by the sum of the k chosen scores: DeepSeek-V3
 //
-// A token chooses the k experts with the highest scores; of equal scores the smaller expert wins. NaN counts as the highest
-// score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are in ascending order. For
-// k = 1 a sigmoid is not divided. softmax_of_chosen is then always 1, and only the two losses below train its router.
+// A token chooses the k experts with the highest scores; for equal scores, the expert with the smaller index. NaN counts as
+// the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are in ascending
+// order. For k = 1 a sigmoid is not divided. softmax_of_chosen is then always 1, and only the two losses below train its
+// router.
 //
 // Bias (DeepSeek-V3): a token chooses by score + bias, for experts and for groups. The weights come from the scores alone,
 // and no gradient reaches the biases.
@@ -27,20 +28,22 @@
 // Groups (DeepSeek-V3): neighboring experts form groups. A group's score is the sum of its best k / groups_chosen scores. A
 // token chooses only among the experts of its best `groups_chosen` groups.
 //
-// Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. It drops those with the lowest
-// scores; of equal scores the later token. softmax_of_chosen takes the softmax over all experts for this, because logits of
-// different tokens do not compare, and for k = 1 all weights are 1. A dropped choice has the weight 0 and no row.
+// Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. It drops the tokens with the
+// lowest scores; for equal scores, the later token. For this order softmax_of_chosen uses the softmax over all experts,
+// because logits of different tokens cannot be compared, and for k = 1 all weights are 1. A dropped choice has the weight 0
+// and no row.
 //
-// Two losses belong to the summed loss of the step, which is divided by the number of its tokens:
+// Two losses are part of the step's summed loss, which is divided by the number of the step's tokens:
 //
-//   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that fell on expert e, before drops,
+//   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that went to expert e, before drops,
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
-//                                     With `counts`, f_e are shares of other choices, such as those of the previous step.
-//                                     Before the first step these are zeros: all f_e are 1/E, and the constant loss has no
+//                                     With `counts`, f_e comes from these counts instead, which
+//                                     may be the previous step's. Before the first step they are
+//                                     zeros. All f_e are then 1/E, and the constant loss has no
 //                                     gradient
 //   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
 //
-// Logits, weights and their gradients are f32 (f64 in tests that compute in f64). Cost per token: E exponentials and a
+// Logits, weights and their gradients are f32 (f64 in tests that compute in f64). The cost per token is E exponentials and a
 // partial sort of E scores.
 #pragma once
 #include <span>
@@ -62,14 +65,14 @@ struct RoutingRule {
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
   Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: none
-  // i64 [n,E], to take f_e from: if the tokens are n equal parts, how many choices fell on each expert for each part. Empty:
-  // the choices of the tokens' own sequences count.
+  // i64 [n,E], which gives f_e: for each of n equal parts of the tokens, how many choices went to each expert. Empty: f_e is
+  // counted from the tokens' own sequences.
   Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
-  std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; without capacity s
-  // The most rows of `own` of the experts together, from `of_each` tokens of each of these sequences. Some routing has as
-  // many; without capacity every routing gives all E experts as many.
+  std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; s without a capacity
+  // The largest number of rows that `own` of the experts together can get from `of_each` tokens of each sequence. Some
+  // routing reaches this number. Without a capacity, every routing gives all E experts together exactly this number.
   std::int64_t most_rows(std::int64_t sequences, std::int64_t of_each, std::int64_t own) const;
 };
 
@@ -84,20 +87,21 @@ struct Routing {
   std::vector<std::int32_t> planned = {};
 };
 
-// Allocates the tensors in `memory` as activations; their sizes depend on T and k only. With a capacity
-// or a balance loss, the tokens must be whole sequences. `forced`: the experts [s,k] of each position (forced_routing.hpp);
-// empty: the router chooses. In a plan (phantom logits) the tokens must be whole sequences of whole leaves. Its counts are
-// those of `forced`, or of balanced routing if the router would choose.
+// Allocates the tensors in `memory` as activations; their sizes depend only on T and k. With a capacity or a balance loss,
+// the tokens must be whole sequences. `forced`: the experts [s,k] of each position (forced_routing.hpp); empty: the router
+// chooses. In a plan (phantom logits) the tokens must be whole sequences of whole leaves. Its counts follow from `forced`,
+// or from balanced routing if the router would choose.
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
-// The two halves of route(). The first makes all choices; its places only say which were dropped: −1, or else 0.
+// The two halves of route(). The first makes all choices. Its places only mark drops: −1 if dropped, otherwise 0.
 Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
                        std::span<const std::int32_t> forced = {});
-// The second half, also for some of the tokens: from the places it counts the drops, and numbers all other rows.
+// The second half, which also works on a subset of the tokens. It counts the drops marked in the places and numbers all
+// other rows.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
-// counts [n,E] i64: how many choices of each of n equal parts of the tokens fell on each expert, before drops.
+// counts [n,E] i64: how many choices in each of n equal parts of the tokens went to each expert, before drops.
 void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue);
 
 // The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
@@ -105,18 +109,18 @@ void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queu
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue);
 
-// The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. The scores of a
-// run may drop others, but as many per expert and sequence.
+// The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. In a run the
+// scores may drop different tokens, but equally many per expert and sequence.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
 
 // The experts [s,k] of the tokens of every sequence, as a plan assumes them: `forced`, or balanced if it is empty; −1 where
 // dropped.
 std::vector<std::int32_t> planned_choices(const RoutingRule& rule, std::span<const std::int32_t> forced);
 
-// The counts [E, leaves] of samples that all have these choices [t,k]; −1 where dropped.
+// The counts [E, leaves] of samples that all have these choices [t,k], where −1 marks a drop.
 std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,
                                             const RoutingRule& rule, const Leaves& leaves);
-// Some rows of choices [s,k].
+// The given rows of choices [s,k].
 std::vector<std::int32_t> choices_at(std::span<const std::int32_t> choices, std::span<const std::int64_t> rows,
                                      std::int64_t chosen);
 

@@ -1,5 +1,5 @@
-// The inner matrix product of the attention kernels and of the packed products (exact/chains.hpp), in f32: a few rows of c,
-// a few vector registers wide. Attention takes eight rows, one or two registers wide:
+// The inner matrix product of the attention kernels and of the packed products (exact/chains.hpp), in f32. It computes a few
+// rows of c that are a few vector registers wide. Attention takes eight rows, one or two registers wide:
 //
 //   c[i][j] = fma(a[i][k], b[k][j], c[i][j])      k ascends, one chain of roundings for each element
 //

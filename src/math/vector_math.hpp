@@ -1,6 +1,6 @@
 // exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. FMAs
 // are written out, so the compiler has nothing left to contract and every rounding is explicit. A value therefore has the
-// same bits in a vector, in a loop's tail and alone, on every machine. libm promises none of this. constexpr lets nvcc
+// same bits in a vector, in a loop's tail and alone, on every machine. libm guarantees none of this. constexpr lets nvcc
 // compile the functions for the device too.
 //
 //              greatest error   where

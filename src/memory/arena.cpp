@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t alignment = 128;      // two cache lines: processors fetch them in pairs
+constexpr std::int64_t alignment = 128;      // two cache lines, because processors fetch them in pairs
 constexpr std::int64_t huge_page = 2 << 20;  // pieces of at least this size start on a huge-page boundary
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
@@ -68,8 +68,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  // Pieces of at least a huge page return their pages to the kernel at once. Smaller pieces seldom start on a page boundary,
-  // so their pages stay allocated for reuse.
+  // When pieces of at least a huge page are freed, their pages go back to the kernel at once. Smaller pieces seldom start on
+  // a page boundary, so their pages stay allocated for reuse.
   static_assert(kept_bytes == huge_page - alignment);
   if (length > kept_bytes) return_pages(place, length);
   free_.give_back(offset_of(place), length);

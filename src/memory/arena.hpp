@@ -34,7 +34,7 @@ class Mapping {
 
 class Arena final : public Memory {
  public:
-  // Pieces of up to this size keep their contents when they are given back, until they are lent again. So a peer may still
+  // Pieces of up to this size keep their contents after they are freed, until they are allocated again. So a peer may still
   // read them.
   static constexpr std::int64_t kept_bytes = (2 << 20) - 128;
 

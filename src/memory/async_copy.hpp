@@ -21,8 +21,8 @@ class AsyncCopy {
   virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
   // Starts when all device work enqueued so far is done, which may still use the memory at `to`.
   virtual void send_in_order(void* to, const void* from_host, std::int64_t bytes) { send(to, from_host, bytes); }
-  virtual bool over() = 0;  // whether the last copy has completed; does not wait
-  virtual void wait() {     // until it has
+  virtual bool over() = 0;  // whether the last copy has completed; never blocks
+  virtual void wait() {     // until the last copy has completed
     while (!over()) {}
   }
 };

@@ -7,7 +7,8 @@ namespace chorale {
 class CopyMeter {
  public:
   virtual ~CopyMeter() = default;
-  // A copy that starts when all work before it is done. Returns its number; negative: nobody asks for copies.
+  // Called for a copy that starts when all earlier work is done. Returns the copy's number; negative: copies are not
+  // recorded.
   virtual int copies(std::int64_t bytes, bool into_memory) = 0;
   virtual void waits_for_copy(int number) = 0;
 };

@@ -18,8 +18,8 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// The result of a refused allocation. Clears CUDA's last error so that later calls do not report it, because the caller of
-// take() reports the refusal.
+// Returns the result of a refused allocation. Clears CUDA's last error, because the caller of take() reports the refusal and
+// later calls must not report it again.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;
@@ -43,7 +43,7 @@ class CudaMemory final : public Memory {
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
       cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
-    cudaGetLastError();  // clears the error of a missing device; take() reports it
+    cudaGetLastError();  // clears the error that a missing device leaves; take() reports it
   }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {

@@ -45,8 +45,8 @@ DevicePlugin::DevicePlugin() {
   const fs::path path = named ? fs::path(named) : beside_us();
   why_not_ = "the CUDA plugin is neither beside the program nor beside libchorale.so (make all builds it)";
   if (path.empty()) return;
-  // Load all kernels now rather than at first launch. Lazy loading may wait for the device, where an NCCL kernel may be
-  // waiting for a peer that waits for this rank. That would be a deadlock.
+  // Load all kernels now rather than at first launch. Lazy loading may wait for the device while an NCCL kernel on it waits
+  // for a peer that waits for this rank: a deadlock.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   why_not_ = library_ ? "" : dlerror();

@@ -50,8 +50,8 @@ class DevicePlugin {
   std::string why_not_;
 };
 
-// Throws an error for the plugin: what, the numbers, the fix. The program defines this function, because nvcc does not
-// compile our error classes.
+// Throws an error on behalf of the plugin: what happened, the numbers, the fix. The program defines this function, because
+// nvcc cannot compile our error classes.
 [[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
 
 // ── the plugin's functions, with C linkage, found by name ──
@@ -73,8 +73,8 @@ using CudaMemoryFunction = Memory*(int index);
 // Returns 0 if NCCL loads. Writes its version, or why it does not work, in up to 255 characters.
 using NcclProbeFunction = int(char* text);
 
-// Memory on a device, or pinned host memory (index -1); throws without a plugin. A device that does not work causes an error
-// only at the first allocation.
+// Memory on a device, or pinned host memory (index -1); throws without a plugin. If the device does not work, the error
+// appears only at the first allocation.
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
 // The devices CUDA sees; if there are none, *why_none gets the reason.

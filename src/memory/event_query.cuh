@@ -4,8 +4,8 @@
 
 namespace chorale {
 
-// `check` throws if its argument is an error. cudaErrorNotReady is no failure, but CUDA records it as the last error. This
-// function clears that error, because otherwise the check after the next kernel launch would report it.
+// `check` throws if its argument is an error. cudaErrorNotReady is not a failure, but CUDA records it as the last error.
+// This function clears it, because otherwise the check after the next kernel launch would report it.
 template <class Check>
 bool event_completed(cudaEvent_t event, Check check) {
   const cudaError_t state = cudaEventQuery(event);

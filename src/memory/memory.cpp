@@ -27,7 +27,7 @@ class AtOnce final : public AsyncCopy {
   Memory& memory_;
 };
 
-// A copy without bytes. On a device, what is sent goes into memory; in a slow tier, what is fetched does.
+// A copy of phantom bytes. On a device, a send copies into memory; in a slow tier, a fetch does.
 class PhantomCopy final : public AsyncCopy {
  public:
   PhantomCopy(CopyMeter* meter, bool on_device) : meter_(meter), on_device_(on_device) {}
@@ -45,7 +45,7 @@ class PhantomCopy final : public AsyncCopy {
   }
   CopyMeter* meter_;
   bool on_device_;
-  int number_ = -1;  // of the copy in flight
+  int number_ = -1;  // number of the copy in flight
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
 
-// Free blocks that a memory keeps to lend them again. Fragmentation is largest / bytes: 1 if all of it is one block. If it
-// is small, a large request may need fresh memory although as much is free.
+// Free blocks that a memory keeps for reuse. largest / bytes measures fragmentation: it is 1 if all free bytes are one
+// block. If the ratio is small, a large request may need fresh memory although enough bytes are free in total.
 struct KeptBlocks {
   std::int64_t bytes = 0, largest = 0;
 };
@@ -26,15 +26,15 @@ class Memory {
  public:
   virtual ~Memory() = default;
   virtual Device device() const = 0;
-  virtual bool stores() const { return true; }  // phantom memory does not
+  virtual bool stores() const { return true; }  // whether blocks have storage; false for phantom memory
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; if it fails, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
   virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
 
   virtual KeptBlocks kept() const { return {}; }
-  virtual void return_kept() noexcept {}  // returns them to where they came from
-  // The contents of a lent block are not needed any more; the kernel may have its pages. For memory that does not return
-  // them by itself when it gets the block back.
+  virtual void return_kept() noexcept {}  // frees the kept blocks
+  // Tells the memory that the contents of a lent block are no longer needed, so the kernel may take back its pages. Only
+  // needed for memory that does not give up pages when the block itself is returned.
   virtual void return_pages(void*, std::int64_t) noexcept {}
 
   // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
@@ -68,7 +68,7 @@ class HostMemory final : public Memory {
 
 class PhantomMemory final : public Memory {
  public:
-  // Copies do nothing but tell the meter, if there is one.
+  // Copies transfer nothing; they only inform the meter, if there is one.
   explicit PhantomMemory(Device pretended = {}, CopyMeter* meter = nullptr) : device_(pretended), meter_(meter) {}
   Device device() const override { return device_; }
   bool stores() const override { return false; }

@@ -1,4 +1,5 @@
-// A memory that lends what it takes from another one, of the same device. Copies are those of the memory behind it.
+// A memory that lends blocks which it takes from another memory of the same device. Copies are forwarded to that other
+// memory.
 #pragma once
 #include "src/memory/memory.hpp"
 

@@ -11,7 +11,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;  // indices of blocks
 
-// For each block, those that live at its beginning, and those that begin during its life.
+// For each block, the blocks whose lifetimes overlap it: those alive when it begins, and those that begin during its life.
 std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
   std::vector<Numbers> overlaps(blocks.size());
   Numbers alive;

@@ -1,14 +1,14 @@
-// Places blocks in one piece of memory when the lifetimes of all of them are known in advance (dynamic storage allocation
-// offline). Two blocks may share addresses if their lifetimes do not overlap.
+// Places blocks in one piece of memory when all lifetimes are known in advance (offline dynamic storage allocation). Two
+// blocks may share addresses if their lifetimes do not overlap.
 //
 //   address  │ ┌─ 3 ─┐┌─ 4 ─┐        Each block goes to the lowest address that is free during its whole lifetime.
 //            │ ┌──── 0 ──────┐       The longest-lived blocks are placed first, or the largest, or those with the most
-//            │ ┌ 1 ┐┌─ 2 ──┐         bytes × time: of these three orders, the one that needs the least memory is taken.
+//            │ ┌ 1 ┐┌─ 2 ──┐         bytes × time: the best of these three orders is taken.
 //            └──────────── time
 //
-// The optimum is NP-hard to find (Garey and Johnson, SR2). No placement needs fewer bytes than live at once. In the tests,
-// random sets need at most 1.25 times that, and 1.02 times on average. Nested lifetimes need exactly that.
-// Cost: for n blocks of which k overlap one another, O(n·k·log k).
+// The optimum is NP-hard to find (Garey and Johnson, SR2). The lower bound is the largest number of bytes that live at once.
+// In the tests, random sets need at most 1.25 times this bound, and 1.02 times on average. Nested lifetimes need exactly the
+// bound. Cost: O(n·k·log k) for n blocks, each of which overlaps k others.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,8 +23,8 @@ struct Lifetime {
 
 struct OfflinePlacement {
   std::vector<std::int64_t> offsets;  // of each block, multiples of `alignment`
-  std::int64_t bytes = 0;             // of the whole piece
-  std::int64_t least = 0;             // the most bytes that live at once, each block rounded up to `alignment`
+  std::int64_t bytes = 0;             // size of the whole piece
+  std::int64_t least = 0;             // the most bytes that live at once, with each block rounded up to `alignment`
 };
 
 // The lifetimes must be in the order in which they begin.

@@ -1,12 +1,12 @@
-// Access to a slice's elements from the host. A slice on the host is used directly. For a slice on a device, f gets a copy
-// on the host, which is then written back unless `use` is `read`. All code that reads or writes single elements uses these
+// Access to a slice's elements from the host. A slice on the host is used directly. For a slice on a device, f gets a host
+// copy, which is written back afterwards unless `use` is `read`. All code that reads or writes single elements uses these
 // functions.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
 //   in_pieces(tensor.slice(), Use::read, [&](const Slice& here, std::int64_t first) { save(here, first); });
 //
-// For a slice on the host this costs nothing. Reading from a device waits for all device work enqueued before, so keep
+// For a slice on the host this costs nothing. A read from a device waits for all device work enqueued before it, so keep
 // reads out of inner loops. Writing up to 1 MiB to a device does not wait.
 #pragma once
 #include <algorithm>
@@ -30,7 +30,8 @@ void on_host(const Slice& slice, Use use, F&& f) {
 }
 
 // Calls f(here, first) for one piece after the other: elements [first, first + here.count) of the slice. A slice on the host
-// is one piece. Elsewhere a piece has at most 1 MiB, so a slice that is larger than free memory can be saved and loaded.
+// is one piece. On a device or in a tier, a piece has at most 1 MiB, so that a slice larger than the free host memory can be
+// saved and loaded.
 template <class F>
 void in_pieces(const Slice& slice, Use use, F&& f) {
   const std::int64_t most = slice.device.is_host() ? slice.count : (1 << 20) / size_of(slice.dtype);

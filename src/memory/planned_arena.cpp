@@ -34,7 +34,7 @@ void PlannedArena::plan() {
   for (const Lifetime& request : requests_) offsets_.push_back(has_place(request) ? *offset++ : -1);
   report_.bytes = placement.bytes, report_.least = placement.least;
   if (placement.bytes == 0) return;
-  from_.return_kept();  // these blocks served the first step
+  from_.return_kept();  // frees the blocks that served the first step
   piece_ = static_cast<std::byte*>(from_.take(placement.bytes));
   if (piece_) return;
   report_.bytes = 0;

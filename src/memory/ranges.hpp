@@ -11,7 +11,7 @@ class FreeRanges {
  public:
   explicit FreeRanges(std::int64_t bytes) : free_{{0, bytes}} {}
 
-  // The start of a free range, a multiple of `alignment`; −1 if nothing fits.
+  // Takes `bytes` from a free range. Returns the start, a multiple of `alignment`, or −1 if nothing fits.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
   void give_back(std::int64_t first, std::int64_t bytes);
 

@@ -1,5 +1,5 @@
-// Small asynchronous copies to a device. The host's bytes are copied into pinned memory at once; the device reads them
-// from there in stream order.
+// Small asynchronous copies to a device. send() copies the host's bytes into pinned memory before it returns; the device
+// reads them from there in stream order.
 //
 //   host ──memcpy──▶ [ slot 0 ][ slot 1 ] … [ slot 7 ] ──in the order of the default stream──▶ device
 //                      a slot is reused once the device has passed the event after its copy

@@ -33,9 +33,9 @@ class Tensor {
   explicit operator bool() const { return storage_ != nullptr; }
   // Identifies the storage: equal for all views of one tensor, stored or phantom.
   const void* storage() const { return storage_.get(); }
-  void count_as(Category category) const { storage_->count_as(category); }  // the storage, so all views of it
+  void count_as(Category category) const { storage_->count_as(category); }  // counts the storage, hence all of its views
 
-  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, the only cut that stays contiguous
+  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, so that it stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred
   Tensor as(DType dtype) const;                                  // the same bytes as a flat tensor of another type
   Slice slice() const;                                           // data is nullptr if phantom

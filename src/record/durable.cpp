@@ -23,8 +23,8 @@ namespace {
   throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)), fix);
 }
 
-// Blocks SIGXFSZ while this object lives; the destructor discards the signal if it came. A write beyond RLIMIT_FSIZE sends
-// SIGXFSZ, which would end the process before write() can return EFBIG.
+// Blocks SIGXFSZ while this object lives; the destructor discards the signal if it was raised. A write beyond RLIMIT_FSIZE
+// sends SIGXFSZ, which would end the process before write() can return EFBIG.
 class WithoutSizeSignal {
  public:
   WithoutSizeSignal() {

@@ -66,7 +66,8 @@ void copy_dataset(hid_t from_group, hid_t to_group, const std::string& name, std
   if (H5DSis_scale(from.get()) > 0) check(H5DSset_scale(to.get(), dimension_name(from.get(), 0).c_str()));
 }
 
-// Attaches dimension scales to the copy: those of the same names in its group, or else in the copy of the record's root.
+// Attaches dimension scales to the copied dataset. Scales are looked up by name in its group, and otherwise in the copy of
+// the record's root.
 void attach_scales(hid_t from_group, hid_t to_group, hid_t to_root, const std::string& name) {
   const auto from = own<h5::Dataset>(H5Dopen2(from_group, name.c_str(), H5P_DEFAULT));
   if (H5DSis_scale(from.get()) > 0) return;

@@ -3,8 +3,8 @@
 //   run.h5:  /            attributes, rank(rank)          suite.h5:  /runs/dp4-r1/          the attributes, rank(rank)
 //            /train       loss(step*) …                              /runs/dp4-r1/train     loss(step*) …
 //
-// HDF5's own copy (H5Ocopy) leaves references to dimension scales that point into the source file. So values are written
-// again and scales attached again. Uncommitted rows are left out.
+// HDF5's own copy (H5Ocopy) leaves references to dimension scales that point into the source file. So this code writes the
+// values and attaches the scales itself. It leaves out uncommitted rows.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,7 +1,7 @@
-// A thin layer over HDF5: identifiers that close themselves, calls whose results are all checked, and attributes that
-// netCDF-4 readers understand. These are scalars, 1-D arrays, and texts of fixed length, which can be rewritten in place.
+// A thin layer over HDF5: identifiers that close themselves, checked calls, and attributes that netCDF-4 readers understand.
+// Attributes are scalars, 1-D arrays or fixed-length texts, which can be rewritten in place.
 #pragma once
-#define H5_USE_110_API 1  // the HDF5 1.10 interface, also from newer libraries
+#define H5_USE_110_API 1  // use the HDF5 1.10 interface, even with newer libraries
 #include <hdf5.h>
 
 #include <cstdint>
@@ -41,14 +41,14 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
 
 std::string version();  // of the library: "1.10.8"
 
-// Turns off HDF5's plugins, and the printing of its error stack on this thread. `check` reports the stack instead.
+// Turns off HDF5's plugins, and stops it from printing its error stack on this thread. `check` reports the stack instead.
 void quiet();
 
 hid_t native_type(DType dtype);  // in memory; borrowed from the library. Throws for 16-bit floats.
 hid_t stored_type(DType dtype);  // in files: little endian on every machine
 Datatype text_type();            // variable-length UTF-8
 
-// `room` is the least number of bytes to reserve, so that a longer text fits later.
+// Reserves at least `room` bytes, so that a longer text fits later.
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
 void set_attribute(hid_t object, const std::string& name, std::int64_t value);
 void set_attribute(hid_t object, const std::string& name, double value);

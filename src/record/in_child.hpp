@@ -1,4 +1,4 @@
-// Tries work in a child process that may not survive it. libhdf5 crashes on some damaged files and loops on others, so a
+// Runs work in a child process, because the work may crash. libhdf5 crashes on some damaged files and loops on others, so a
 // child reads a record before this process does (reader.cpp).
 //
 //   this process   fork ──────────────────── waits ──── "", or how the child died
@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-// Returns "" if the work came to an end, also by an Error. Else returns what ended the child: "Segmentation fault", "more
+// Returns "" if the work returned or threw an Error. Otherwise returns what ended the child: "Segmentation fault", "more
 // than 20 s of computing". The child must use no MPI, start no threads and change no files.
 std::string end_in_child(const std::function<void()>& work, double most_seconds);
 

@@ -20,8 +20,8 @@ struct Column {
   DType dtype = DType::f64;
   std::string units;  // CF abbreviations: s, byte, 1
   std::string about;
-  std::vector<std::string> labels = {};      // of a u8 column: the meaning of each value
-  std::vector<std::string> dimensions = {};  // further dimensions, after that of the rows
+  std::vector<std::string> labels = {};      // the meaning of each value of a u8 column
+  std::vector<std::string> dimensions = {};  // further dimensions, after the row dimension
 };
 
 // Writes a fixed dimension and its coordinate in `group`.
@@ -30,13 +30,13 @@ void write_dimension(hid_t group, const Dimension& dimension);
 // Sets the attributes `units` and `long_name`, unless the text is empty.
 void describe_variable(hid_t dataset, const std::string& units, const std::string& about);
 
-// Opens the scale of a dimension, which lies in the group or else in the root.
+// Opens the scale of a dimension, from the group or else from the root.
 h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name);
 hsize_t length_of(hid_t scale);
 
 // Creates an empty variable for a column. Its first dimension, `rows`, is unlimited; the column's further dimensions follow.
-// Their scales lie in the group or else in the root. The column with the name `rows` is the coordinate variable of the rows
-// and must be created first.
+// Their scales must exist in the group or in the root. The column with the name `rows` is the coordinate variable of the
+// rows and must be created first.
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column);
 
 }  // namespace chorale

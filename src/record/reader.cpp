@@ -18,7 +18,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-// The file states its sizes and may be wrong, so at most this many cells of a variable are read.
+// The sizes that a file states may be wrong, so at most this many cells of a variable are read.
 constexpr std::int64_t most_cells = 20'000'000;
 
 }  // namespace
@@ -58,7 +58,7 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
       if (H5Lget_name_by_idx(group, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0) break;
       H5L_info_t link{};
       if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
-        continue;  // skip links that lead elsewhere
+        continue;  // skips soft and external links, which may lead anywhere
       H5O_info_t object{};
       if (H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == wanted) names.emplace_back(name);
     }
@@ -157,7 +157,8 @@ void refuse_foreign_storage(hid_t dataset, const std::string& name) {
                 "chorale never writes such records: do not trust this one");
 }
 
-// Only the first `committed` rows count, and only the last `most` of these are read. A negative number sets no limit.
+// Ignores rows beyond the first `committed`, and reads only the last `most` of the remaining rows. A negative number means
+// no limit.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);
@@ -238,7 +239,7 @@ void read_everything(const std::filesystem::path& path) {
     tried([&] { attributes_of(file.get(), group); });
     const auto id = own<h5::Group>(H5Gopen2(file.get(), group.c_str(), H5P_DEFAULT));
     for (const std::string& name : links_in(id.get(), H5O_TYPE_DATASET)) {
-      constexpr std::int64_t some_rows = 1000;  // of a variable that is too large to be read whole
+      constexpr std::int64_t some_rows = 1000;  // read of a variable that is too large to be read whole
       if (!tried([&] { read_variable(id.get(), name, -1, -1); }))
         tried([&] { read_variable(id.get(), name, -1, some_rows); });
     }
@@ -248,7 +249,7 @@ void read_everything(const std::filesystem::path& path) {
 h5::File open_after_trial(const std::filesystem::path& path) {
   std::error_code missing;
   const auto bytes = static_cast<double>(std::filesystem::file_size(path, missing));
-  const double most_seconds = missing ? 5 : 5 + bytes / 1e6;  // of computing; 48 MB take 0.5 s
+  const double most_seconds = missing ? 5 : 5 + bytes / 1e6;  // CPU time of the child; 48 MB take 0.5 s
   const std::string end = end_in_child([&] { read_everything(path); }, most_seconds);
   if (!end.empty())
     usage_error("the record is damaged", fmt::format("{}: reading it ended in a child process with: {}", path.string(), end),

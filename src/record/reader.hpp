@@ -2,8 +2,8 @@
 // or if it is damaged. Rows beyond the attribute `committed_rows` are left out, because the writer died before it had
 // completed them.
 //
-// libhdf5 itself crashes on some damaged files. So a child process reads the whole file first, and its death is an error.
-// Cost: the file is read twice.
+// libhdf5 itself crashes on some damaged files. So a child process reads the whole file first, and if the child dies, the
+// file is refused. Cost: the file is read twice.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -24,11 +24,11 @@ struct Variable {
   std::vector<std::string> cells;  // row-major, as text; integers with labels (flag_meanings) appear as their labels
 };
 
-// Throws a usage error if it is not a readable record. No child has read it: only for records that this program wrote, or
-// that a Reader has read.
+// Throws a usage error if it is not a readable record. This function does not try the file in a child process, so use it
+// only for records that this program wrote or that a Reader has read.
 h5::File open_record_file(const std::filesystem::path& path);
-std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of this type of object, in creation order
-std::string dimension_name(hid_t dataset, unsigned axis);           // name of the scale on this axis; a scale's own name
+std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of the objects of this type, in creation order
+std::string dimension_name(hid_t dataset, unsigned axis);  // name of the scale on this axis; for a scale, its own name
 
 class Reader {
  public:
@@ -36,7 +36,7 @@ class Reader {
 
   std::vector<std::pair<std::string, std::string>> attributes(const std::string& group = "/") const;  // as text
   std::string attribute(const std::string& wanted) const;  // from the root; "" if missing
-  bool is_number(const std::string& attribute) const;      // of the root
+  bool is_number(const std::string& attribute) const;      // whether a root attribute is a number
   std::vector<std::string> groups() const;                 // groups with variables; "/" is the root
   // Reads only the newest `most` rows along the first dimension; -1: all rows.
   std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;

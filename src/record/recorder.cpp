@@ -31,7 +31,7 @@ h5::File create_in_memory(const std::filesystem::path& path) {
   return own<h5::File>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
 }
 
-// The root's attributes as a line of metrics.jsonl.
+// Formats attributes of the root as a line of metrics.jsonl.
 std::string line_of_root(const nlohmann::ordered_json& attributes) {
   nlohmann::ordered_json line{{"table", "/"}};
   line.update(attributes);
@@ -100,7 +100,8 @@ void Recorder::text(const std::string& group, const std::string& name, const std
   h5::write_text(group_named(group).get(), name, value);
 }
 
-// Opens or creates a variable over dimensions of its group or of the root. `count` is the number of values it must hold.
+// Opens or creates a variable. Its dimensions are in its group or in the root. `count` is the number of values that it must
+// hold.
 h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                             hid_t stored, std::size_t count) {
   const auto parent = group_named(group);
@@ -149,7 +150,8 @@ void Recorder::attach(const std::string& group, const std::filesystem::path& rec
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
 
-// After Ctrl-C, Open MPI gives a rank one second to end its step. So a longer step is written before the next one begins.
+// After Ctrl-C, Open MPI gives a rank one second to end its step. So after a step that took longer, the record is flushed
+// before the next step begins.
 bool Recorder::due(std::int64_t step) {
   const double now = clock_.seconds();
   const bool took_long = now - std::exchange(asked_at_, now) >= 1;

@@ -35,7 +35,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's t
 class Recorder {
  public:
   // Creates folder/run.h5 and folder/metrics.jsonl; neither may exist. With takes_over, the first flush replaces the run.h5
-  // of a writer that died, and its metrics.jsonl is continued.
+  // of a writer that died, and new lines are appended to that writer's metrics.jsonl.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // flushes an unfinished record and marks it "failed"
   Recorder(const Recorder&) = delete;
@@ -43,13 +43,13 @@ class Recorder {
 
   void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
   void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share dimensions of the root
-  void rows(const std::string& group, std::int64_t count);  // of a table whose rows are known: sets committed_rows
+  void rows(const std::string& group, std::int64_t count);  // sets committed_rows of a table whose number of rows is known
   void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
-  // One text per index of a dimension, such as the host of every rank.
+  // Writes one text per index of a dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
-  // One number per index of one or more dimensions, the last fastest. Each dimension is in the group or in the root. A
-  // second call replaces the values.
+  // Writes one number per index of one or more dimensions; the last dimension varies fastest. Each dimension is in the group
+  // or in the root. A second call replaces the values.
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<double>& values, const std::string& units, const std::string& about);
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,

@@ -22,7 +22,8 @@ fs::path nearest_existing(const fs::path& path, std::error_code& error) {
 
 namespace {
 
-// Why no file can be made in `folder`, or in a new folder of this name. Probes the nearest folder above that exists.
+// Returns why no file can be created in `folder`, or in a new folder of this name. Probes the nearest parent folder that
+// exists.
 std::error_code why_not_writable(const fs::path& folder) {
   std::error_code error;
   const fs::path there = nearest_existing(folder, error);

@@ -35,7 +35,7 @@ const char* format_name(DType dtype) {
               "it is damaged, or not a safetensors file: fetch or write it again");
 }
 
-// The number of bytes of a shape, or −1 if a dim is negative or the number overflows 64 bits.
+// Returns the number of bytes of a tensor of this shape, or −1 if a dim is negative or the number overflows 64 bits.
 std::int64_t bytes_of(const Shape& shape, DType dtype) {
   std::int64_t bytes = size_of(dtype);
   for (const std::int64_t dim : shape)
@@ -60,7 +60,7 @@ Entry entry_in(const std::string& name, const nlohmann::json& value) {
   const auto& offsets = value.at("data_offsets").get_ref<const nlohmann::json::array_t&>();
   if (offsets.size() != 2) throw std::runtime_error("data_offsets must be two numbers");
   entry.first = count_in(offsets[0]);
-  entry.bytes = count_in(offsets[1]) - entry.first;  // both are non-negative: no overflow
+  entry.bytes = count_in(offsets[1]) - entry.first;  // both are non-negative, so this cannot overflow
   return entry;
 }
 

@@ -50,7 +50,7 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
-// The names, types and shapes come first; then the bytes of the tensors follow in the same order, in pieces of any size.
+// Takes all names, types and shapes first. The bytes of the tensors then follow in the same order, in pieces of any size.
 class Writer {
  public:
   Writer(std::filesystem::path path, std::vector<Entry> entries,

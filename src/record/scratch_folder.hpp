@@ -1,4 +1,4 @@
-// A hidden folder for a file under construction, beside its final place, so that readers only see the complete file. The
+// A hidden folder for a file under construction, beside its final location, so that readers see only the complete file. The
 // constructor creates the parent too. The destructor removes the folder with all its contents.
 #pragma once
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace chorale {
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::filesystem::path& parent) {
-    std::error_code trouble;  // mkdtemp fails too
+    std::error_code trouble;  // ignored, because mkdtemp would fail too
     std::filesystem::create_directories(parent, trouble);
     std::string name = (parent / ".chorale-XXXXXX").string();
     if (!mkdtemp(name.data()))

@@ -25,7 +25,7 @@ constexpr std::size_t page = 4096;
 
 SnapshotFile::SnapshotFile(std::filesystem::path path, bool takes_over) : path_(std::move(path)) {
   if (!takes_over && std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
-  if (takes_over) remove_copies();  // removes the hidden names of the writer that died; its visible file stays
+  if (takes_over) remove_copies();  // removes the hidden files of the writer that died; its visible file stays
   for (int copy : {0, 1}) {
     const auto name = hidden(copy ? "1" : "0");
     copies_[copy].reset(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

@@ -1,13 +1,13 @@
-// A file that is complete at every moment. Whenever its writer is killed, readers see the complete contents of one
-// publish(). Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
+// A file that is complete at every moment. Even if its writer is killed at any moment, readers see the complete contents of
+// one publish(). Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
 // step.
 //
 //   publish 1    .run.h5.0 ← image 1      run.h5 → .run.h5.0
 //   publish 2    .run.h5.1 ← image 2      run.h5 → .run.h5.1      a reader of image 1 keeps its open file
 //   publish 3    .run.h5.0 ← the pages that changed since image 1     run.h5 → .run.h5.0
 //
-// Cost: changed pages are written once to each copy, unchanged ones are compared; one fsync of the file and one of its
-// folder.
+// Cost: each changed page is written once to each copy, and unchanged pages are compared. Each publish() makes one fsync of
+// the file and one of its folder.
 #pragma once
 #include <cstddef>
 #include <filesystem>

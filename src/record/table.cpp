@@ -101,7 +101,7 @@ void Table::write() {
     check(H5Dwrite(stored.dataset.get(), h5::native_type(stored.column.dtype), in_memory.get(), in_file.get(), H5P_DEFAULT,
                    stored.buffer.data()));
   }
-  for (Stored& stored : columns_) stored.buffer.clear();  // only now, so that a failed write can be repeated
+  for (Stored& stored : columns_) stored.buffer.clear();  // cleared only now, so that a failed write can be repeated
   written_rows_ += buffered_rows_;
   buffered_rows_ = 0;
   h5::set_attribute(group_.get(), "committed_rows", written_rows_);

@@ -14,8 +14,8 @@
 //                                               column("loss", &EvalRow::loss, "1", "mean loss in nats")}; }
 //   };
 //
-// A command that also prints its rows for programs prints the same columns (bench/series_row.hpp). Such a column may have
-// another name there, or appear in only one of the two.
+// A command that also prints its rows for programs prints the same columns (bench/series_row.hpp). Such a column may have a
+// different name in the printed rows, or appear in only one of the two.
 #pragma once
 #include <cstring>
 #include <optional>
@@ -37,7 +37,7 @@ struct TableSpec {
   bool live = false;                       // each row also goes to metrics.jsonl at once
 };
 
-// One field of a row. A vector holds the values along the column's further dimensions, the last fastest.
+// One field of a row. A vector holds the values along the column's further dimensions; the last dimension varies fastest.
 template <class Row, class Value>
 struct Field {
   Column column;
@@ -50,11 +50,11 @@ struct Field {
   Field only_printed() const { return {column, member, printed, false}; }
 };
 
-// The index of the text's label. A detail after a colon needs no label of its own: "simulated:my.toml" has that of
-// "simulated". A text without a label has the next index.
+// Returns the index of the text's label. A detail after a colon needs no label of its own: "simulated:my.toml" has the label
+// "simulated". A text without a label gets the index after the last label.
 std::uint8_t label_of(const Column& column, const std::string& text);
 
-// What a record stores of a value: an index for an enumerator, a flag or a text with a label; −1 for an absent number.
+// How a record stores a value: as an index for an enumerator, a flag or a text with a label; as −1 for an absent number.
 template <class T>
 decltype(auto) stored(const T& value, const Column& column) {
   if constexpr (std::is_same_v<T, std::string>)

@@ -112,7 +112,7 @@ void* FileTier::take(std::int64_t bytes) {
   const std::int64_t size = rounded_up(bytes), offset = free_.take(size, block);
   if (offset < 0) return errno = ENOMEM, nullptr;
   if (const std::int64_t more = offset + size - length_; more > 0) {
-    // Where a file system cannot reserve space, glibc writes single bytes instead, which O_DIRECT refuses.
+    // If a file system cannot reserve space, glibc writes single bytes instead, which O_DIRECT refuses.
     int error = 0;
     do error = posix_fallocate(file_.get(), length_, more);
     while (error == EINTR);
@@ -158,7 +158,8 @@ void FileTier::copy(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
-// Whole blocks need no transfer: they count as never written. So does a block of which nothing else was ever written.
+// Whole blocks need no transfer: they are marked as never written. The same holds for a block in which nothing else was ever
+// written.
 void FileTier::clear(void* place, std::int64_t bytes) {
   const std::vector<std::byte> zeros(block);
   const std::int64_t end = offset_of(place) + bytes;
@@ -173,7 +174,8 @@ void FileTier::clear(void* place, std::int64_t bytes) {
   }
 }
 
-// Whole blocks go in the background if `data` allows. All else goes through the buffer, at once.
+// Transfers whole blocks in the background if the alignment of `data` allows it. Transfers the rest through the buffer
+// before it returns.
 void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
   auto* here = static_cast<std::byte*>(data);
   transfer.writes = kind == IoRequest::Kind::write;
@@ -197,7 +199,7 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
   }
 }
 
-// Whole blocks; reads skip those that were never written.
+// Transfers whole blocks. Reads skip blocks that were never written.
 void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
   auto* const here = static_cast<std::byte*>(data);
   for (std::int64_t done = 0; done < bytes;) {
@@ -246,7 +248,7 @@ void FileTier::note(IoRequest& request) noexcept {
   delete &piece;
 }
 
-// The kernel may transfer less than it was asked for. The rest is requested again, from a whole block on.
+// The kernel may transfer less than it was asked for. The rest is requested again, starting at a block boundary.
 bool FileTier::go_on(Piece& piece) noexcept {
   if (piece.result == piece.bytes) return false;
   const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
@@ -255,7 +257,7 @@ bool FileTier::go_on(Piece& piece) noexcept {
       piece.data = static_cast<std::byte*>(piece.data) + done;
       queue_->start(piece);
       return true;
-    } catch (...) {  // the queue takes no requests any more
+    } catch (...) {  // the queue no longer accepts requests
       piece.result = -EIO;
     }
   if (piece.result >= 0) piece.result = piece.kind == IoRequest::Kind::write ? -ENOSPC : -ENODATA;

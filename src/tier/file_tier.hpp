@@ -1,15 +1,16 @@
-// A file as a slow tier of memory. Tensors live there while nothing computes with them, and come to memory by copies, like
-// tensors on a device. The CPU cannot load or store there: a touched address ends the program with a segmentation fault.
+// A file as a slow tier of memory. It holds tensors while nothing computes with them; copies bring them to memory, like
+// tensors on a device. The CPU cannot load from or store to the tier: an access to its addresses causes a segmentation
+// fault.
 //
 //   tensor in the tier    │····block 0····│····block 1····│··        blocks of 4 KiB, each with a CRC-32C in memory
 //        │ fetch  ▲ send
 //        ▼        │                  in the background, if the address in memory is a multiple of 4 KiB (on_pages);
 //   tensor in memory                 otherwise, and for parts of blocks, through a buffer before the call returns
 //
-// The file is opened with O_DIRECT if its file system can. Then no page of it is cached, so the file's pages do not count
-// toward a memory limit.
-// It is unlinked at once: however the program ends, no file is left. Space is reserved when a tensor is made, so a full disk
-// is an error at the start. Every byte read is checked. Blocks that were never written read as zeros, without any transfer.
+// The file is opened with O_DIRECT if its file system supports that. Then none of its pages are cached, so they do not count
+// toward a memory limit. The file is unlinked at once, so that no file is left however the program ends. Space is reserved
+// when a tensor is made, so a full disk is an error at the start. Every byte read is checked. Blocks that were never written
+// read as zeros, without any transfer.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -28,13 +29,14 @@ class FileTier final : public Memory {
   static constexpr std::int64_t block = 4096;
 
   static Descriptor open_unbuffered(const char* path);  // empty: the file system refuses O_DIRECT
-  // Throws a usage error if the folder does not exist or is not writable. Tests give a queue and an `open` that fail.
+  // Throws a usage error if the folder does not exist or is not writable. Tests pass a queue and an `open` that fail.
   explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr,
                     Descriptor (*open)(const char* path) = open_unbuffered);
-  // Measures from now on how long the program waits for transfers, and calls `on_wait` after each wait.
+  // From now on, measures how long the program waits for transfers, and calls `on_wait` after each wait.
   using OnWait = std::function<void(double begins, double ends)>;
   void measure(const Clock& clock, OnWait on_wait) { clock_ = &clock, on_wait_ = std::move(on_wait); }
-  // In seconds: transfers were in flight, as far as the program has noticed; and the program waited for them.
+  // Seconds during which transfers were in flight, as far as the program has noticed, and seconds that the program waited
+  // for them.
   struct Times {
     double in_flight = 0, waited = 0;
   };
@@ -68,41 +70,41 @@ class FileTier final : public Memory {
     Transfer(const Transfer&) = delete;
     FileTier& tier;
     std::int64_t pending = 0;
-    int error = 0;        // an errno of the first that failed; EBADMSG: a checksum is wrong
-    std::int64_t at = 0;  // where in the file
+    int error = 0;        // errno of the first request that failed; EBADMSG: a checksum is wrong
+    std::int64_t at = 0;  // offset in the file
     bool writes;
   };
   struct Piece : IoRequest {
     Transfer* transfer;
-    std::int64_t first, count;  // all bytes of the piece; those of the request are the ones that are still missing
+    std::int64_t first, count;  // all bytes of the piece; the request has only those still missing
   };
 
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - start_; }
   void start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
   void start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
-  IoRequest& next();                       // that ended; waits for it
-  void note(IoRequest& request) noexcept;  // what the queue returned
-  bool go_on(Piece& piece) noexcept;       // whether more of it had to be requested
+  IoRequest& next();                       // waits for a request to end, and returns it
+  void note(IoRequest& request) noexcept;  // handles a request that the queue returned
+  bool go_on(Piece& piece) noexcept;       // requests the rest of a piece; false: there is none
   void check(Piece& piece) noexcept;
-  void progress();                                    // does not wait
-  void wait(Transfer& transfer);                      // throws if it failed
-  void finish(const std::int64_t& pending) noexcept;  // waits until it is 0
+  void progress();                                    // handles requests that have ended; does not wait
+  void wait(Transfer& transfer);                      // throws if the transfer failed
+  void finish(const std::int64_t& pending) noexcept;  // waits until `pending` is 0
   void throw_if_failed(const Transfer& transfer) const;
   std::filesystem::path folder_;
   Descriptor file_, unbuffered_;  // the same file; the second is empty if the file system refuses O_DIRECT
   std::unique_ptr<IoQueue> queue_;
-  std::byte* start_ = nullptr;  // reserved addresses without memory; an address stands for an offset in the file
+  std::byte* start_ = nullptr;  // reserved address range without memory; each address stands for an offset in the file
   std::int64_t addresses_ = 0;
   FreeRanges free_{0};
-  std::int64_t length_ = 0;               // of the file
+  std::int64_t length_ = 0;               // of the file, in bytes
   std::vector<std::uint32_t> checksums_;  // by block
   std::vector<bool> is_written_;          // by block
-  std::byte* buffer_ = nullptr;           // for parts of blocks, and for memory that is not on a page
+  std::byte* buffer_ = nullptr;           // for parts of blocks, and for memory that is not page-aligned
   std::int64_t in_flight_ = 0, read_ = 0, written_ = 0;
   const Clock* clock_ = nullptr;
   OnWait on_wait_;
   Times times_;
-  double busy_since_ = 0;  // if transfers are in flight
+  double busy_since_ = 0;  // valid while transfers are in flight
 };
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
-// Reads and writes of a file that run in the background, many at once. Two queues: io_uring (uring_queue.cpp), where the
-// kernel does the work while the program computes; and a plain one, for kernels or containers that refuse io_uring, which
-// does the work before start() returns.
+// Reads and writes of a file that run in the background, many at once. There are two queues. With io_uring
+// (uring_queue.cpp), the kernel does the work while the program computes. The plain queue is for kernels or containers that
+// refuse io_uring; it does the work before start() returns.
 //
 //   start(a) start(b) start(c) ── the program computes ── wait_for_one(): b       in any order
 #pragma once
@@ -14,21 +14,21 @@ struct IoRequest {
   int file = -1;
   std::int64_t offset = 0, bytes = 0;
   void* data = nullptr;
-  std::int64_t result = 0;  // bytes that were transferred, which may be fewer; negative: −errno
+  std::int64_t result = 0;  // bytes transferred, perhaps fewer than requested; negative: −errno
 };
 
 class IoQueue {
  public:
   virtual ~IoQueue() = default;
   virtual const char* name() const = 0;
-  virtual int depth() const = 0;  // the most requests that may have been started and not returned
-  // The request must stay where it is until it is returned. If start() throws, it will not be returned.
+  virtual int depth() const = 0;  // the most requests that may be in flight at once
+  // The request must stay at its address until the queue returns it. If start() throws, the queue will not return it.
   virtual void start(IoRequest& request) = 0;
   virtual IoRequest* one_that_ended() = 0;  // null: none has ended
-  virtual IoRequest& wait_for_one() = 0;    // there must be one that was started
+  virtual IoRequest& wait_for_one() = 0;    // at least one request must be in flight
   // Pins memory for many requests, so that the kernel need not look up its pages for each of them. Returns false if the
   // kernel refuses, for example beyond `ulimit -l`; requests then work unpinned. Before Linux 6.4, released pages may count
-  // there for another second. No request may use the memory when it is released.
+  // toward that limit for another second. No request may still use the memory when it is released.
   virtual bool pin(void* /*data*/, std::int64_t /*bytes*/) { return false; }
   virtual void release(void* /*data*/) noexcept {}
 };

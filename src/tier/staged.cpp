@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-// The tensor begins on a page, so that a file without a cache can be read and written directly.
+// The tensor begins on a page, so that a file opened with O_DIRECT can be read into it and written from it directly.
 Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category category) : category_(category) {
   const std::int64_t page = FileTier::block / size_of(dtype);
   const Tensor roomy(memory, {count + page}, dtype, category);
@@ -13,7 +13,7 @@ Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category cate
   tensor_ = roomy.narrow(before / size_of(dtype), count);
 }
 
-// The memory of the side that is not the host's makes the copies.
+// The tensor that is not in host memory provides the object that makes the copies.
 AsyncCopy& Staged::copy_with(const Tensor& there) {
   if (!copy_) copy_ = (there.device().is_host() ? tensor_ : there).slice().memory->async_copy();
   return *copy_;

@@ -1,4 +1,4 @@
-// A flat tensor in memory that is a copy of a tensor in a slow tier, or on a device. The copies between them go on in the
+// A flat tensor in memory that is a copy of a tensor in a slow tier or on a device. Transfers between the two run in the
 // background.
 //
 //   Staged here(memory, there.count(), there.dtype(), Category::params);
@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// The bytes that a rank read from the tier and wrote there, by the category of the tensors.
+// The bytes that a rank has read from and written to the tier, by tensor category.
 struct TierTraffic {
   std::array<std::int64_t, categories> read{}, written{};
   bool operator==(const TierTraffic&) const = default;
@@ -22,7 +22,8 @@ struct TierTraffic {
   std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
 };
 
-// Whether computing `here` with a tensor needs a copy of it: it is in a file, or on the other side of a device's bus.
+// Whether a computation on device `here` needs a copy of the tensor, because the tensor is in a file or across a device's
+// bus.
 inline bool is_away(const Tensor& tensor, Device here) {
   if (!tensor) return false;
   return tensor.device().kind == Device::Kind::file || tensor.device().is_host() != here.is_host();
@@ -39,12 +40,12 @@ class Staged {
 
   explicit operator bool() const { return bool(tensor_); }
   const Tensor& tensor() const { return tensor_; }
-  // `there` may be shorter than tensor(), and its type may differ in plans only. The elements must stay as they are until
-  // wait() returns.
+  // `there` may be shorter than tensor(). Its type may differ only in plans. The elements must not change until wait()
+  // returns.
   void start_read(const Tensor& there, TierTraffic& traffic) { start(true, there, traffic); }
   void start_write(const Tensor& there, TierTraffic& traffic) { start(false, there, traffic); }
-  void wait();  // for the last copy; throws if it failed
-  bool over();  // whether it has ended; does not wait
+  void wait();  // waits for the last copy; throws if it failed
+  bool over();  // whether the last copy has ended; does not wait
 
  private:
   void start(bool reads, const Tensor& there, TierTraffic& traffic);

@@ -39,7 +39,7 @@ class UringQueue final : public IoQueue {
     int started = 0;
     do started = io_uring_submit(&ring_);
     while (started == -EINTR || started == -EAGAIN);
-    if (started < 0) {  // the entry stays in the ring, so it must not lead to the request
+    if (started < 0) {  // the entry stays in the ring, so it must not refer to the request
       io_uring_prep_nop(entry);
       io_uring_sqe_set_data(entry, nullptr);
     }
@@ -96,7 +96,7 @@ class UringQueue final : public IoQueue {
     return true;
   }
 
-  // Null for an entry whose start failed.
+  // Returns the request of a completed entry; null if its start had failed.
   IoRequest* taken(io_uring_cqe* ended) {
     auto* const request = static_cast<IoRequest*>(io_uring_cqe_get_data(ended));
     if (request) request->result = ended->res;
@@ -106,7 +106,7 @@ class UringQueue final : public IoQueue {
 
   io_uring ring_;
   bool can_pin_ = false;
-  std::array<iovec, most_pinned> pinned_{};  // without an address: a free place
+  std::array<iovec, most_pinned> pinned_{};  // an entry without an address is free
 };
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 constexpr std::size_t most_sets = 3;
-constexpr std::int64_t windows_worth_pinning = 24;  // of a walk: eight for each buffer
+constexpr std::int64_t windows_worth_pinning = 24;  // windows per walk: eight for each buffer
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void WindowWalk::add(std::size_t item, const WindowParts& parts) {
 
 WindowWalk::Buffers& WindowWalk::set_of(std::size_t i) { return sets_[i % sets_.size()]; }
 
-// Computes windows until `end`. While one is computed, the next is read, whose buffers must have been written by then.
+// Computes windows up to `end`. While one is computed, the next is read; its buffers must have been written out by then.
 void WindowWalk::advance(bool waits, std::size_t end) {
   while (next_ < end) {
     for (; reading_ < windows_.size() && reading_ < next_ + std::min<std::size_t>(2, sets_.size()); ++reading_) {

@@ -1,5 +1,5 @@
-// Flat tensors of equal length, visited window by window, so that those in a slow tier need little memory. While a window is
-// computed, the next one is read and the one before is written:
+// Visits flat tensors of equal length window by window, so that tensors in a slow tier need little memory. While a window is
+// computed, the next one is read and the previous one is written:
 //
 //   set 0    read ▸ compute ▸ write                       read ▸ …
 //   set 1            read   ▸ compute ▸ write
@@ -21,21 +21,21 @@ struct WindowPart {
   Tensor whole;  // in memory or in a slow tier; empty: nothing
   Category category = Category::optimizer;
   bool reads = true, writes = false;
-  Tensor target = {};  // where the window's elements go, of the same kind as `whole`; empty: back to `whole`
+  Tensor target = {};  // where the elements are written, memory of the same kind as `whole`; empty: back to `whole`
 };
 using WindowParts = std::vector<WindowPart>;
 
 struct Window {
-  std::size_t item;           // which of the lists of tensors
-  std::int64_t first, count;  // of their elements
+  std::size_t item;           // the item, as given to add()
+  std::int64_t first, count;  // the range of elements
 };
 
 class WindowWalk {
  public:
   // work(window, here): here[i] has the window's elements of part i. A part in a slow tier that is not read begins with
-  // zeros. Every list of parts has as many as `like`, of the same types, at the same kinds of places. `pins`: pins buffers
-  // of tensors in a file (IoQueue::pin). That saves a quarter of the processor time of copies, 14 ms per GiB, if each
-  // buffer has many windows, and costs as much as it saves if each has few.
+  // zeros. Every list of parts has as many parts as `like`, with the same types and in the same kinds of memory. `pins`:
+  // pins buffers of tensors in a file (IoQueue::pin). Pinning saves a quarter of the processor time of copies, 14 ms per
+  // GiB, if each buffer serves many windows. If it serves few, pinning costs as much as it saves.
   using Work = std::function<void(const Window& window, std::span<const Tensor> here)>;
   WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
              std::size_t sets = 3, bool pins = true);
@@ -44,7 +44,7 @@ class WindowWalk {
   void add(std::size_t item, const WindowParts& parts);  // parts.front() is not empty
   void progress() { advance(false, windows_.size()); }
   void finish();                  // visits all windows
-  void finish(std::size_t item);  // visits those of this item and of all that were added before it
+  void finish(std::size_t item);  // visits the windows of this item and of all earlier items
 
  private:
   class Buffers;
@@ -60,7 +60,7 @@ class WindowWalk {
   Work work_;
   std::vector<Buffers> sets_;
   std::vector<Visit> windows_;
-  std::size_t next_ = 0, reading_ = 0;  // the first window that is not computed, the first that is not being read
+  std::size_t next_ = 0, reading_ = 0;  // the first window not yet computed, and the first whose read has not begun
 };
 
 // Visits all windows of all items in order. Allocates nothing if there are none.

@@ -67,7 +67,7 @@ void write_to(const Descriptor& line, const std::string& text) {
   REQUIRE(send(line.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
 }
 
-// Lets the guard read for a moment; returns the hosts whose words it believed.
+// Lets the guard read for a moment; returns the hosts whose messages it accepted.
 std::string believed(OtherGuards& guards) {
   SystemClock clock;
   std::string hosts;

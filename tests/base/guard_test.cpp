@@ -103,7 +103,8 @@ TEST_CASE("a deadlock is certain only if each rank waits for one that is late an
        "error: ranks wait for each other\n  rank 0 on n0 waits for rank 1 in call 7 of ranks 0-3, all_reduce of 64 f32");
   says(said, "rank 1 on n0 waits for rank 0 in call 3 of ranks 0-1, broadcast of 4 f32\n");
   CHECK(said.find("rank 3") == std::string::npos);
-  // The late rank computes; it waits in a call that all have begun; or the awaited rank has begun the call.
+  // In turn: the late rank computes; the late rank waits in a call that all ranks have begun; the awaited rank has begun the
+  // call.
   CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, false, {sixth, pair})}).empty());
   Shown begun_by_both = pair;
   CHECK(explain_deadlock({rank_that(0, true, {pair, all}), rank_that(1, true, {sixth, begun_by_both})}).empty());
@@ -198,7 +199,7 @@ TEST_CASE("flight recorders of several hosts are read back, each rank once") {
 TEST_CASE("each moment of silence counts by its own limit, and a pause begins anew") {
   Patience patience;
   Look look{.done = 1, .waiting = 4, .any = 4, .here = 2};
-  patience.see(look, 1);  // the first look moves from nothing
+  patience.see(look, 1);  // the first look counts as progress
   for (int i = 0; i < 3; ++i) patience.see(look, 1);
   CHECK(patience.spent() == 0.75);
   look.blocked = 1;

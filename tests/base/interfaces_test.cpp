@@ -48,7 +48,7 @@ TEST_CASE("only interfaces that certainly reach no other host are refused, and o
   const std::pair<std::string, std::string> tcp_by_loopback{"OMPI_MCA_btl_tcp_if_include", "lo"};
   CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "ib0"}}));  // it may have only an IPv6 address
   CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "fe80::/64"}}));
-  CHECK(accepted({{"UCX_NET_DEVICES", "mlx5_0:1"}}));  // a device, no interface
+  CHECK(accepted({{"UCX_NET_DEVICES", "mlx5_0:1"}}));  // an RDMA device, not a network interface
   CHECK(accepted({{"UCX_NET_DEVICES", "all"}}));
   CHECK(accepted({{"UCX_NET_DEVICES", "lo"}}, false));
   for (const char* other : {"ucx", "cm", "^ob1"}) CHECK(accepted({tcp_by_loopback, {"OMPI_MCA_pml", other}}));

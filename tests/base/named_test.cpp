@@ -1,4 +1,4 @@
-// Enumerations with names (src/base/named.hpp), as a library's user and the option parser meet them.
+// Enumerations with names (src/base/named.hpp), as used by a program of the library and by the option parser.
 #include "src/base/named.hpp"
 
 #include <optional>
@@ -52,7 +52,7 @@ std::string refused(const std::vector<std::string>& words) {
   return test::refused([&] { Fields().resolve(words); });
 }
 
-// A wrong word in a user's program is an error of the compiler.
+// A wrong word in a user's program is a compile-time error.
 template <class Field>
 concept TakesWords = std::is_assignable_v<Field&, const char*> || std::is_assignable_v<Field&, std::string>;
 static_assert(!TakesWords<decltype(OptimizerOptions::kind)> && !TakesWords<decltype(TrainingOptions::numerics)> &&

@@ -243,14 +243,15 @@ TEST_CASE("several mistakes are reported at once, each in a line of its own") {
   INFO(text);
   CHECK(split(text, '\n') == Words{"5 settings of chorale test cannot be used",  //
                                    "  unknown variable CHORALE_RNAKS: did you mean CHORALE_RANKS?",
-                                   "  unknown flag --rnaks: did you mean --ranks?",  // 3 is its value, no mistake of its own
+                                   "  unknown flag --rnaks: did you mean --ranks?",  // 3 is the flag's value, not a separate
+                                                                                     // mistake
                                    "  unknown flag --nonsense", "  rate = fast (command line): rate takes a number",
                                    "  dtype = f16 (command line): did you mean bf16? dtype takes one of f32, bf16",
                                    "  chorale test --help lists all options"});
   CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // one mistake, not a list of one
   const std::string two = refused({"--preset", "tyni", "--nonsense"});
   CHECK((contains(two, "2 settings") && contains(two, "unknown preset") && contains(two, "flag --nonsense")));
-  // That a setting has no effect may follow from another mistake, so it is not told yet.
+  // A setting may lack an effect only because of another mistake, so this is not reported yet.
   CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
 }
 

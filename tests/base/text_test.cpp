@@ -110,7 +110,7 @@ TEST_CASE("a note that is wider than the screen goes on as a note; in a pipe it 
 TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("- ", "one two three", 0) == "- one two three\n");
   CHECK(paragraph("- ", "one two three", 9) == "- one two\n  three\n");
-  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter is a column, whatever its bytes
+  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter takes one column, however many bytes it has
   CHECK(paragraph("", "run this now", 9, " \\") == "run \\\nthis \\\nnow\n");
   CHECK(paragraph("  ", "ring|tree|mesh or", 12) == "  ring|tree|\n  mesh or\n");
   CHECK(paragraph("  ", "a wordthatisverylong b", 8) == "  a\n  wordthatisverylong\n  b\n");
@@ -127,7 +127,7 @@ TEST_CASE("a table that is wider than the screen continues below, and the column
   CHECK(table.print("text", 1) == "step  alpha\n   1  aaaa\n\nstep  beta\n   1  bbbb\n\nstep  gamma\n   1  cccc\n");
   CHECK(table.print("text", 0) == whole);
   CHECK(table.print("csv", 1) == "step,alpha,beta,gamma\n1,aaaa,bbbb,cccc\n");
-  TextTable alike({"step", "axis", "sent", "waits"});  // one column does not tell its rows apart
+  TextTable alike({"step", "axis", "sent", "waits"});  // one column cannot distinguish its rows
   alike.add({"1", "dp", "64", "0.5"}), alike.add({"1", "tp", "32", "0.5"});
   CHECK(alike.print("text", 22) ==
         "step  axis  sent\n   1  dp      64\n   1  tp      32\n\nstep  axis  waits\n   1  dp      0.5\n   1  tp      0.5\n");
@@ -135,7 +135,7 @@ TEST_CASE("a table that is wider than the screen continues below, and the column
   TextTable words({"name", "about"});  // the last words of a line are broken
   words.add({"ring", "only neighbors communicate"});
   CHECK(words.print("text", 20) == "name  about\nring  only neighbors\n      communicate\n");
-  alike.add({"1", "tp", "32", "0.5"});  // nothing tells these rows apart
+  alike.add({"1", "tp", "32", "0.5"});  // no column distinguishes these rows
   CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n   1    0.5\n"));
 }
 

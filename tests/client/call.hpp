@@ -19,7 +19,7 @@ inline std::int64_t below(Random& random, std::int64_t n) {
 }
 
 struct Drawn {
-  std::uint64_t number;  // of the call; determines the call's values
+  std::uint64_t number;  // the call's number, which determines its values
   Collective what;
   DType dtype;
   Redop op;

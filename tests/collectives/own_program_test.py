@@ -125,7 +125,8 @@ class Installed(Client):
                 self.assertIn(f"version: {release}", result.stderr, wanted)
         with open(f"{project}/CMakeLists.txt", "w") as file:
             file.write(listing)
-        # Without MAKEFLAGS, or cmake's make would look for the jobs of the make that runs these tests, and warn.
+        # Without MAKEFLAGS, because cmake's make would otherwise look for the jobserver of the make that runs these tests,
+        # and warn.
         self.built(f"{configure} && env -u MAKEFLAGS cmake --build {project}/build")
         self.sums(f"{project}/build/my", "shm")
         self.loads_the_installed_library(f"{project}/build/my")

@@ -21,8 +21,8 @@ class Performance {
  public:
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
-  // Plays the program on this rank; "" if every result was right. Trouble is printed at once, because other ranks may wait
-  // for a call that this one never makes.
+  // Runs the program on this rank; returns "" if every result was right. Errors are printed at once, because other ranks may
+  // wait for a call that this rank never makes.
   std::string play(const std::vector<Act>& acts) {
     std::string trouble;
     try {

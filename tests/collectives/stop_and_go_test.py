@@ -1,5 +1,5 @@
 """Collectives stay correct while ranks are stopped and continued at random.
-This finds in seconds errors that a busy machine shows only after hours.
+In seconds, this finds errors that a busy machine shows only after hours.
 
    RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
 

@@ -1,5 +1,5 @@
-// Runs checks on every backend. A check gets the communicator of a whole world and says what is wrong ("" if nothing). It
-// continues after a mistake if it can, so that no other rank is left waiting.
+// Runs checks on every backend. A check gets the communicator of a whole world and returns what is wrong ("" if nothing).
+// After an error it continues if it can, so that no other rank is left waiting.
 #pragma once
 #include <fmt/core.h>
 
@@ -19,7 +19,7 @@ struct Check {
   std::string (*body)(Communicator& world);
 };
 
-// Prints the trouble at once, because other ranks may wait for a call that this one never makes.
+// Prints the error at once, because other ranks may wait for a call that this rank never makes.
 inline std::string trouble_of(const Check& check, Communicator world) try {
   const std::string trouble = check.body(world);
   if (!trouble.empty()) fmt::print(stderr, "{}: {}\n", check.name, trouble);
@@ -51,7 +51,7 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
 }
 
 // Whether the backend connects all ranks of this launch, and takes host memory. (nccl has only device memory; nccl_test.cpp
-// tests it.) Its first call is collective.
+// tests it.) The first call of this function is collective.
 inline bool joins_all(const Backend& backend) {
   static const Topology topology = topology_of(world());
   return joins_here(backend) && !backend.devices_only && (topology.hosts() == 1 || !backend.one_host);

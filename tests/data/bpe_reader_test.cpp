@@ -1,4 +1,4 @@
-// Reads vocabularies in Hugging Face's formats, which number the tokens as they like. The test generates the files.
+// Reads vocabularies in Hugging Face's formats, whose tokens may have any numbers. The test generates the files.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -144,7 +144,7 @@ TEST_CASE("the error for an unsupported feature of a tokenizer names the feature
   refused([](Json& f) { f["model"]["vocab"].erase("q"); }, "lacks the byte 113");
   refused([](Json& f) { f["model"]["merges"][0] = "t x"; }, "merge 0, \"t x\"");
   refused([](Json& f) { f["model"]["vocab"]["q"] = 1e9; }, "has the number");
-  // Every number up to the largest takes memory, so a small file may not have a large one.
+  // Every token number up to the largest takes memory, so a small file may not contain a large number.
   refused([](Json& f) { f["added_tokens"][0]["id"] = (1 << 24) - 1; }, "has the number 16777215; in ");
   refused([](Json& f) { f["model"]["merges"] = 7; }, "type must be");
   refused(

@@ -86,7 +86,7 @@ class Analysis(unittest.TestCase):
             turns = [(f"{name}-r{turn + 1}", times) for name, turns in runs.items() for turn, times in enumerate(turns)]
             file.attrs["warm_up"] = 1
             for name, times in turns:
-                file[f"runs/{name}/train/step_time"] = [9.0, *times, 9.0]  # the warm-up, and a row that is half written
+                file[f"runs/{name}/train/step_time"] = [9.0, *times, 9.0]  # the warm-up, and a half-written row
                 file[f"runs/{name}/train"].attrs["committed_rows"] = 1 + len(times)
             text = h5py.string_dtype()
             file.create_dataset("summary/id", data=[name for name, _ in turns], dtype=text)

@@ -2,8 +2,8 @@
 
    options that take a path, by their placeholders in --help × what may be wrong with the path
 
-An option whose placeholder says FILE, DIR or PROGRAM is found without a line here. PATHS random pairs are tried, which SEED
-chooses; about 25 per second.
+An option whose placeholder says FILE, DIR or PROGRAM is found without a line here. The test tries PATHS random pairs, chosen
+by SEED, about 25 per second.
 """
 import os
 import random
@@ -18,7 +18,7 @@ from tally import Tally
 nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.getuid() == 0 else []  # root may read and write everything
 small = ["--preset", "tiny", "--train-iters", "1"]
 
-# The words that make a command valid but for the path, by command or by command and option. `@` stands for a positional
+# The words that make a command valid except for the path, by command or by command and option. `@` stands for a positional
 # path. Files of the folder that setUpClass prepares: run, text, tokens.bin, table.csv.
 words = {
     "bench": ["all_reduce", "--backend", "threads", "-e", "4K"], "bench --against": ["--launches", "1", "--out", "new.h5"],
@@ -40,7 +40,7 @@ words = {
 in_folders = {"data --out", "show --svg"}  # their folders must exist; other commands make them
 unread = {"plan --offload-folder"}  # options whose path the command ignores
 written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir"}  # options that name what the program makes
-endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # where the ending decides what the word means
+endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # options whose meaning follows from the ending
 ranked = {"bench", "compare", "generate", "info", "prove", "train", "tune"}  # commands that start MPI
 
 
@@ -59,7 +59,8 @@ def makes(command, option):
 
 
 class Bad:
-    """What may be wrong with a path: each method makes such a path in a folder, or returns None where it would be right."""
+    """What may be wrong with a path. Each method makes such a path in a folder, or returns None if the path would be
+    right."""
 
     def __init__(self, folder, command, option, placeholder):
         new = makes(command, option)
@@ -162,7 +163,7 @@ class BadPaths(unittest.TestCase):
                       for name in [*folders, *files])
 
     def refused(self, command, option, placeholder, kind, launcher=(), **environment):
-        """Tries one path. False if it would be right here."""
+        """Tries one path. Returns False if the path would be right here."""
         with tempfile.TemporaryDirectory(dir=self.folder) as bad:
             os.chmod(bad, 0o755)
             path = getattr(Bad(bad, command, option, placeholder), kind)()

@@ -270,7 +270,7 @@ class Bench(unittest.TestCase):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)
-        for count in (1, 2):  # the threads of one process are no ranks of two
+        for count in (1, 2):  # the threads of one process are not two ranks
             if count == 2:
                 result = ranks(count, chorale, "bench", "broadcast", "--backend", "threads", *quick)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
@@ -306,7 +306,7 @@ class Bench(unittest.TestCase):
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
                     self.assertEqual(list(run["series/bytes"]),
-                                     [row["bytes"] for row in rows])  # in one order, however they were measured
+                                     [row["bytes"] for row in rows])  # sorted, whatever the order of measurement
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -405,7 +405,7 @@ class Bench(unittest.TestCase):
                            "--out", f"{folder}/new.h5"]
                 process = spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "MPIRUN": mpirun})
-                programs = 2 if twin else 1  # of two, one has then ended a launch that is not complete
+                programs = 2 if twin else 1  # else one has already ended an incomplete launch
                 until(lambda: len(glob.glob(f"{folder}/.chorale-*/*/launch-3.txt")) == programs, process)
                 process.send_signal(signal.SIGINT)
                 output, errors = finish(process)

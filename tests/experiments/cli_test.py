@@ -207,7 +207,7 @@ class CommandLine(unittest.TestCase):
             result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
-            # One host has one clock, whatever the round trips of a busy machine suggest.
+            # All ranks of a host share one clock, whatever the round trips on a busy machine suggest.
             self.assertEqual([r["clock_offset_seconds"] for r in json.loads(result.stdout)["ranks"]], [0, 0, 0])
             file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below moves latest
             self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])

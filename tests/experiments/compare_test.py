@@ -99,7 +99,7 @@ class Compare(unittest.TestCase):
         for says in ("nothing was run: the suite has 11 mistakes", f'{suite}:1: unknown key "questions"',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", f"needs 3 ranks, 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
-                     ":15: train_2: the batch does not divide evenly; dp3",  # as it would run on 3 ranks
+                     ":15: train_2: the batch does not divide evenly; dp3",  # the layout as it would run on 3 ranks
                      "run-dir cannot be set for a run", "lr is given twice, or is both fixed and varied",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
@@ -109,7 +109,7 @@ class Compare(unittest.TestCase):
                                        '[[runs]]\ncommand = "bnch"\n\n[[runs]]\npreset = "tiny"\nlayout = "tp5"\n'))
         self.assertEqual(many.returncode, 2, many.stderr)
         for says in ("the suite has 5 mistakes\n", ':2: unknown preset "tinyy"', ":3: unknown", 'did you mean "layout"?',
-                     ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3 waits until line 8 is right
+                     ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3 is checked once line 8 is right
                      "\n  how the settings of 3 runs fit together is checked once these mistakes are corrected\n"):
             self.assertIn(says, many.stderr)
         for key, says in (("ops", 'did you mean "operations"?'), ("operation", 'did you mean "operations"?'),
@@ -175,7 +175,7 @@ class Compare(unittest.TestCase):
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             done = summary.status.values == "ok"
             self.assertEqual((list(summary.seed.values[done]), sorted(summary.lr.values[done])), ([1, 1], [1e-3, 3e-3]))
-        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds are other runs
+        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds are different runs
         self.assertNotIn("seeds were run", by_speed.stdout)
 
     def test_a_suite_names_its_metric_and_speed_alone_is_never_the_verdict_in_silence(self):
@@ -221,7 +221,7 @@ class Compare(unittest.TestCase):
                 winner = re.search(rf"(?m)^all_reduce, {count} +{size} +shm (\w+) .* shm (\w+)  ", result.stdout)
                 self.assertTrue(winner, result.stdout)
                 self.assertEqual({winner[1], winner[2]}, {"ring", "direct"})
-        self.assertIn(" the lowest median in ", result.stdout)  # "have", if several series win equally often
+        self.assertIn(" the lowest median in ", result.stdout)  # the verb is "have" if several series win equally often
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)
         table = start([chorale, "report", f"{self.folder}/latest/run.h5", "--format", "csv"]).stdout
@@ -242,7 +242,7 @@ class Compare(unittest.TestCase):
         self.assertNotIn("?", result.stdout)
         for speed, says in ((1, "with enough runs are significantly slower|be distinguished from it"),
                             (10 ** 9, "mine has the highest median.* Of the others, [dt]p2 is the fastest")):
-            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only of their own row
+            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only for their own row
                 rows.write(f"label,tokens/s\nmine,{speed}\nmine,{speed}\n")
             said = start([chorale, "report", f"{self.folder}/latest/run.h5"]).stdout
             self.assertRegex(said, says)

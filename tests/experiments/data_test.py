@@ -59,7 +59,7 @@ class Data(unittest.TestCase):
         self.done("tokenize", self.book, "--tokenizer", vocabulary)
         tokens = tokens_of(f"{self.folder}/book.bin")
         self.assertLess(len(tokens), len(text) / 2)
-        with open(vocabulary, encoding="utf-8") as file:  # decoded with this file only
+        with open(vocabulary, encoding="utf-8") as file:  # decoded using only this file
             model = json.load(file)["model"]
         self.assertEqual(sorted(model["vocab"].values()), list(range(300)))
         self.assertEqual(len(model["merges"]), 44)

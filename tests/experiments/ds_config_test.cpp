@@ -110,7 +110,7 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
 
   const TrainingOptions single = Fields(R"({"optimizer": {"type": "AdamW"}})", {}, {}).training();
   CHECK(single.compute == DType::f32);
-  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // by its older name
+  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // by the key's older name
   const auto decay = [](const std::string& params) {
     return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
                               params.substr(params[0] == '!')))

@@ -1,5 +1,5 @@
-// The presets of `chorale train`: the shapes that they set, and values that change if other options are given with the
-// preset.
+// The presets of `chorale train`: the shapes that they set, and values that change when the preset is combined with other
+// options.
 #include "experiments/train/flags.hpp"
 
 #include "src/base/settings.hpp"

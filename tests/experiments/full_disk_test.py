@@ -1,11 +1,11 @@
-"""A disk that gets full is never a success: each program that writes ends with an error that names the path and the reason,
-and what was there before is intact.
+"""A full disk never counts as success. Each program that writes ends with an error that names the path and the reason, and
+older files stay intact.
 
    disk    a tmpfs of random size, smaller than what the program writes             No space left on device
    room    `train`: a tmpfs that is smaller than a checkpoint                       refused before it begins
    file    a limit on the size of files (RLIMIT_FSIZE), smaller than the largest    File too large
 
-DISKS random trials; SEED chooses others, as does each commit. About two per second.
+DISKS sets the number of random trials, about two per second. SEED chooses different ones, and so does each commit.
 """
 import os
 import random
@@ -18,8 +18,8 @@ from programs import chorale, mount_namespace, random_seed, start
 from tally import Tally
 
 small = ["--preset", "tiny", "--train-iters", "1", "--threads", "1", "--eval-samples", "4"]
-old = "old\n" * 100  # what a file holds that the program replaces
-# Programs that write: arguments, and the output file in `there`.
+old = "old\n" * 100  # the earlier contents of a file that the program replaces
+# Programs that write files: their arguments, and the output file in `there`.
 writers = [
     (["data", "tokenize", "text", "--out", "there/new.bin"], "new.bin"),
     (["data", "train-bpe", "text", "--vocabulary", "300", "--out", "there/new.bpe"], "new.bpe"),
@@ -55,7 +55,7 @@ class FullDisk(unittest.TestCase):
         assert done.returncode == 0, done.stderr
 
     def write(self, words, name, size="64M", prefix=()):
-        """Runs the program on a disk of this size. Returns the result, and {path: bytes} of what is left."""
+        """Runs the program on a disk of this size. Returns the result, and {path: bytes} of the remaining files."""
         subprocess.run(["rm", "-rf", f"{self.folder}/left"], check=True)
         done = start([*self.namespace, "bash", "-c", in_disk, "bash", f"size={size}", name or "unused", *prefix,
                       os.path.abspath(chorale), *words], folder=self.folder)
@@ -68,7 +68,7 @@ class FullDisk(unittest.TestCase):
         return done, left
 
     def whole(self, words, name):
-        """What the program leaves on a large disk."""
+        """The files that the program leaves on a large disk."""
         if str(words) not in self.undisturbed:
             done, self.undisturbed[str(words)] = self.write(words, name)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -79,7 +79,7 @@ class FullDisk(unittest.TestCase):
         checkpoint, everything = (sum(-(-len(content) // 4096) for path, content in whole.items() if part in path)
                                   for part in ("checkpoints/", ""))
         if limit == "file":
-            least = 5 << 20 if words[0] == "train" else 0  # MPI has files of 4 MiB
+            least = 5 << 20 if words[0] == "train" else 0  # MPI itself makes files of 4 MiB
             most = max(len(content) for content in whole.values())
             done, left = self.write(words, name, prefix=["prlimit", f"--fsize={choose.randrange(least, most)}"])
             reason = "File too large"
@@ -114,7 +114,7 @@ class FullDisk(unittest.TestCase):
             else:
                 choose.shuffle(limits[str(words)])
         left = int(os.environ.get("DISKS", len(writers)))
-        while left > 0:  # in each round every writer, each with its next limit
+        while left > 0:  # each round runs every writer with its next limit
             for words, name in choose.sample(writers, min(left, len(writers))):
                 limit = limits[str(words)].pop(0)
                 limits[str(words)].append(limit)

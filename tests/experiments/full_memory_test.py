@@ -7,9 +7,9 @@
      one trial in four: the      the others: our own allocations fail
      loader or MPI may fail
 
-MPI itself may crash as it starts. That is counted apart, and the guard must name the rank.
+MPI itself may crash as it starts. Such crashes are counted separately, and the guard must name the rank.
 
-LIMITS random trials; SEED chooses others. About one per second.
+LIMITS sets the number of random trials, about one per second. SEED chooses different ones.
 """
 import collections
 import os
@@ -32,18 +32,19 @@ runs = [["bench", "all_reduce", "--backend", "shm", "-e", "4M", "--repetitions",
         ["train", *model, "--layout", "tp2"],
         ["train", *model, "--layout", "dp2.z3"]]
 tiny = ["bench", "all_reduce", "--backend", "shm", "-e", "4K", "--repetitions", "3"]
-# Messages of the loader and of MPI if they cannot start.
+# Messages that the loader and MPI print if they cannot start.
 before_us = r"error while loading shared libraries|(PMIX|OPAL|ORTE)[ _]ERROR|mca_base_component_repository_open|MPI_INIT"
 # Messages of mpirun, the C++ library and our guard about a rank that crashed.
 crashes = r"exited on signal \d+|terminate called|was killed by SIG"
-# UCX shows the calls of a crash, after those of its own handler. It shows none if there is no memory for that.
+# UCX prints the backtrace of a crash, below the frames of its own handler. It prints none if there is no memory left for it.
 in_our_code = r"==== backtrace.*\n(?: +\d+ +\S*/libucs.*\n)+(?: +\d+ +\S*/libc\..*\n)+ +\d+ +\S*/chorale\("
 as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # a user is root in a namespace
 in_shm = ["bash", "-c", 'mount -t tmpfs -o size="$1" none /dev/shm && shift && exec "$@"', "bash"]
 
 
 def peaks(command):
-    """The most that a process of ours had of addresses and data, and the most that lay in its /dev/shm, in bytes."""
+    """Returns, in bytes, the largest address space and data segment of any of our processes, and the most that lay in its
+    /dev/shm."""
     most = collections.Counter()
     process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **as_root})
     while process.poll() is None:
@@ -70,7 +71,8 @@ class FullMemory(unittest.TestCase):
         cls.namespace = mount_namespace()
         own_shm = [*cls.namespace, *in_shm, "1G"] if cls.namespace else []
         code, cls.needed = peaks([*own_shm, *launch, "-n", "2", os.path.abspath(chorale), *tiny])
-        # The arenas of both ranks take as many addresses as the machine has memory, but under a limit only what it leaves.
+        # Without a limit, the arena of each rank reserves an address range as large as the machine's memory; under a limit,
+        # both arenas share what the limit leaves.
         cls.needed["as"] -= 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         assert code == 0 and cls.needed["as"] > 0, cls.needed
 
@@ -82,7 +84,7 @@ class FullMemory(unittest.TestCase):
         self.tally, self.ends = Tally(self), collections.Counter()
 
     def end_of(self, done):
-        """How the run ended. If not well, one error of ours, or the loader's or MPI's own, must say what is missing."""
+        """Says how the run ended. If it failed, a single error, from us, the loader or MPI, must say what is missing."""
         said = done.stdout + done.stderr
         if done.returncode == 0:
             return "ended well"
@@ -98,7 +100,7 @@ class FullMemory(unittest.TestCase):
         return "before us"
 
     def try_limits(self, count, kinds, limited):
-        """`limited` makes the command from a kind of limit, its bytes, and the words of a run."""
+        """`limited` makes the command from the kind of limit, its size in bytes, and the words of a run."""
         for _ in range(count):
             kind, words = self.choose.choice(kinds), self.choose.choice(runs)
             needed = self.needed[kind]
@@ -108,7 +110,7 @@ class FullMemory(unittest.TestCase):
             with self.tally.trial(f"{kind} {limit >> 10}K {' '.join(words)}"):
                 self.ends[self.end_of(start(limited(kind, limit, words), folder=self.folder, **as_root))] += 1
         print("; ".join(f"{end}: {self.ends[end]}" for end in ("ended well", "ours", "before us", "MPI crashed")))
-        if count >= 10 and kinds != ("shm",):  # without /dev/shm there are other ways
+        if count >= 10 and kinds != ("shm",):  # without /dev/shm, MPI uses other transports
             self.assertGreater(self.ends["ours"], 0, "no run was limited where it allocates: the test proves nothing")
 
     def by_disk(self, _, limit, words):

@@ -20,7 +20,7 @@ def planned(schedule, stages, chunks):
 
 
 class Event:
-    """An action of a rank. All ranks run on one host and share its clock, so the estimated clock offsets are taken off
+    """An action of a rank. All ranks run on one host and share its clock, so the estimated clock offsets are subtracted
     again."""
 
     def __init__(self, table, offsets, i):

@@ -3,7 +3,7 @@
    KILLS=50 /usr/bin/python3 tests/outside.py guard_test
 
 KILLS counts the kills of ranks, LAUNCHERS those of launchers, STOPS the ranks that are stopped, each at a random moment;
-HANGS the other runs that hang, and CROSSED those in which ranks wait for each other. In `make test` there are few.
+HANGS counts the other runs that hang, and CROSSED those in which ranks wait for each other. `make test` uses small counts.
 """
 import glob
 import itertools
@@ -23,7 +23,8 @@ from tally import Tally
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
     ("KILLS", 3), ("LAUNCHERS", 2), ("STOPS", 2), ("HANGS", 2), ("CROSSED", 2)))
 seed = int(os.environ.get("SEED", "1"))
-# After the death of a rank or the launcher, until all processes are gone: the promise with TIMED, on a quiet machine.
+# The time from the death of a rank or the launcher until all processes are gone. With TIMED, on a quiet machine, it is the
+# promised time.
 most_seconds = 5 if os.environ.get("TIMED") else 50
 
 
@@ -48,7 +49,7 @@ def guarded(job, count):
 
 class Guard(LongJob):
     def gone(self, job):
-        """Waits until no process of the job is left, and returns the seconds that this took."""
+        """Waits until no process of the job is left, and returns how many seconds this took."""
         began = time.monotonic()
         while left_of(job) and time.monotonic() - began < most_seconds:
             time.sleep(0.02)
@@ -56,7 +57,7 @@ class Guard(LongJob):
         return time.monotonic() - began
 
     def said_until(self, words, job):
-        """What a job says on stderr until it has said these words, which it must."""
+        """Returns what a job writes to stderr until these words have appeared. They must appear."""
         errors = ""
         while words not in errors:
             line = job.stderr.readline()
@@ -99,7 +100,7 @@ class Guard(LongJob):
                 self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_a_run_that_is_paused_as_a_whole_goes_on(self):
-        job = self.train(iterations=12, CHORALE_TIMEOUT="5", samples=120)  # steps longer than a look
+        job = self.train(iterations=12, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than a look
         until(lambda: self.steps() > 3, job)
         everybody = ranks_of(job).values()
         for pid in everybody:
@@ -190,7 +191,7 @@ class Guard(LongJob):
                             env={**os.environ, **variables})
                 self.addCleanup(self.end, job)
                 until(lambda job=job: processes()[job.pid].state == "T", job)
-                time.sleep(1)  # in which the guard looks ten times, and tells the other ranks
+                time.sleep(1)  # in this time the guard looks ten times, and tells the other ranks
                 os.kill(job.pid, signal.SIGCONT)
                 _, errors = finish(job)
                 self.assertEqual(job.returncode, 3, errors)

@@ -143,9 +143,9 @@ class HuggingFace(unittest.TestCase):
                                                                                 "shared-expert-intermediate-size 32"])
         self.assertFalse(os.path.exists(f"{self.folder}/m"))
 
-    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of them, four times: the values, gradients
-    # and two moments. If a rank read all weights, it would need 49 MiB more, and as much again for the pages of the mapped
-    # file.
+    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of each of four copies: the values, the
+    # gradients and two moments. If a rank read all weights, it would need 49 MiB more, and as much again for the pages of
+    # the mapped file.
     def test_weights_are_read_within_the_memory_of_a_rank(self):
         shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
                  "--seq-length", "16"]

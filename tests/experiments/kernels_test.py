@@ -14,7 +14,7 @@ few = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "8", "--step
 layers, width, sequence, vocabulary, samples = 8, 96, 24, 480, 8  # of the preset, and the batch
 tokens = samples * sequence
 flops_of_products = 6 * tokens * (layers * 12 * width ** 2 + vocabulary * width)
-flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # a query sees half of its own key
+flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # a query's own key counts half
 
 
 class Kernels(InFolder):

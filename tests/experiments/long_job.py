@@ -1,4 +1,4 @@
-"""A training run on several ranks, long enough to disturb it, and what can be seen of it from outside."""
+"""A training run on several ranks that is long enough to be disturbed, and what can be observed of it from outside."""
 import glob
 import os
 import re
@@ -12,7 +12,7 @@ from programs import chorale, launch, spawn
 
 
 def ranks_of(job):
-    """The ranks by number. The guard shows neither variables nor a parent."""
+    """The ranks by number. The guard is not among them, because it shows neither environment variables nor a parent."""
     found = {}
     among = processes()
     for pid, process in among.items():

@@ -63,7 +63,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "help", "tr"), ["train"])
         for command in self.commands:
             offered = self.complete("chorale", command, "--")
-            if command == "compare":  # its help refers to train's for the options that it passes on
+            if command == "compare":  # for the options that it passes on, its help refers to the help of train
                 passed_on = [word for word in words_of("train") if word not in words_of(command) and word != "--layout"]
                 self.assertEqual(sorted(offered), sorted(["--help", *words_of(command), *passed_on]))
             else:
@@ -88,7 +88,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "plan", "--machine", "no"), ["notes.txt"])
         for command in ("bench", "train"):
             self.assertIn("simulated:selene", self.complete("chorale", command, "--backend", "sim"))
-            # bash takes a colon and an equals sign for words of their own, and keeps what stands before the last one
+            # bash treats a colon and an equals sign as separate words, and keeps the text before the last one
             self.assertEqual(self.complete("chorale", command, "--backend", "simulated", ":", "sel"), ["selene"])
             self.assertEqual(self.complete("chorale", command, "--backend", "=", "simulated", ":", "sel"), ["selene"])
             self.assertIn("selene", self.complete("chorale", command, "--backend", "simulated", ":"))

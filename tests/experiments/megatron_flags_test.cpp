@@ -92,7 +92,7 @@ TEST_CASE("all unsupported Megatron flags are refused together, with replacement
                  says("\n  split 969,30,1 (command line): 99,1,0 is accepted; ") &&
                  says("\n  merge-file m (command line): ") && says("\n  save c (command line): --run-dir DIR") &&
                  says("docs/other_programs.md"));
-  // Together with unknown flags, wrong values, and a flag that does not agree with the model.
+  // Refused flags together with unknown flags, wrong values, and a flag that contradicts the model.
   const std::string all = refused({"--vocab-file", "v", "--frobnicate", "7", "--dtype", "fp16", "--swiglu", "--epochs=3"});
   CHECK_THAT(all, says("5 settings of chorale train") && says("\n  vocab-file v (command line): training reads") &&
                       says("\n  unknown flag --frobnicate\n") && says("did you mean f16?") &&

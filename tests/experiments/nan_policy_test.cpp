@@ -1,5 +1,5 @@
-// NaN and Inf are named in the step in which they appear, and --on-nan does what it says: the run continues with the bits
-// of a run that has skipped the step, or has gone back to the checkpoint, without any NaN.
+// NaN and Inf are named in the step in which they appear, and --on-nan does what it says. The run continues bit-identically
+// to a run without any NaN that has skipped the step or has gone back to the checkpoint.
 //
 //   INJECTIONS=100 SEED=7 build/tests_run "NaN and Inf at random places*"
 #include "experiments/train/nan_policy.hpp"
@@ -22,7 +22,7 @@ namespace {
 const char* const places[] = {"dp2",     "dp2.z1",     "dp2.z2",  "dp1.tp2", "dp1.tp2.sp", "dp1.pp2",
                               "dp1.cp2", "dp2.tp2.z1", "dp2.pp2", "dp2.z3",  "dp2.rep2.z2"};
 
-// One element that becomes NaN or Inf on one rank before or in step 3.
+// An element that becomes NaN or Inf on one rank, before or during step 3.
 struct Injection {
   std::string layout, numerics;
   int rank = 0;
@@ -43,7 +43,7 @@ Injection drawn(std::mt19937& random) {
   return one;
 }
 
-// Spoils an element of the embedding's output in step 3, and notes what the error must then say.
+// Overwrites an element of the embedding's output in step 3, and records what the error must then say.
 template <class Of>
 struct Spoils : Of {
   template <class... Args>
@@ -92,7 +92,7 @@ train::NanPolicy policy_named(const std::string& name) {
   return policy;
 }
 
-// Trains two steps, saves, fails or not in the third, and trains two more. Returns the last two and the error.
+// Trains two steps, saves, makes a third step that may fail, and trains two more. Returns the last two steps and the error.
 struct Lived {
   test::Seen seen;
   std::string error;

@@ -7,7 +7,7 @@ using namespace chorale;
 
 namespace {
 
-// The words of a command line, "train --steps 5", and what the answer must say.
+// The words of a command line, such as "train --steps 5", and what the answer must say.
 struct Typed {
   const char *line, *answer;
 };

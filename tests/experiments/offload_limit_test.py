@@ -1,5 +1,6 @@
-"""Offload to a file, seen from outside: a run whose memory a cgroup limits has the bits of a free run; the kernel's counters
-are the planned bytes; a killed run and a disk that fails leave no file behind and a checkpoint that is good."""
+"""Offload to a file, observed from outside. A run whose memory is limited by a cgroup is bit-identical to an unlimited run.
+The kernel's counters equal the planned bytes. A killed run and a failing disk leave no file behind, and leave a good
+checkpoint."""
 import glob
 import json
 import os
@@ -15,12 +16,12 @@ from programs import chorale, spawn, start, until
 sys.path.insert(0, "experiments/analysis")
 import limited  # noqa: E402: found through sys.path
 
-steps = 60  # of a whole run: more than another run makes until it is seen to have saved
+steps = 60  # of a whole run; an interrupted run must be seen to have saved before it makes as many
 everything = "parameters=file,gradients=file,optimizer=file"
-# Shards of 3.5 MB and windows of 4 KiB, so most of a step is reading and writing.
+# Shards of 3.5 MB and windows of 4 KiB, so a step spends most of its time reading and writing.
 small = ["--preset", "tiny", "--layout", "dp1.z3", "--threads", "1", "--global-batch-size", "2", "--eval-samples", "1",
          "--offload-window", "4096", "--lr-decay-style", "constant", "--place", everything]
-# Makes reads of the file of offloaded tensors fail once a certain other file exists. io_uring would pass this library by.
+# Makes reads of the offload file fail once a certain other file exists. io_uring would bypass this library.
 failing_reads = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,7 +83,7 @@ class OffloadLimit(unittest.TestCase):
         return run != whole and glob.glob(f"{run}/checkpoints/step-*[0-9]/manifest.json")
 
     def is_good(self, broken, whole):
-        """A run that broke off left nothing on the disk, and resuming it gives the bits of the whole run."""
+        """An interrupted run left nothing on the disk, and resuming it is bit-identical to the uninterrupted run."""
         self.assertEqual(os.listdir(self.disk), [])
         kept = [int(re.search(r"step-(\d+)$", path)[1]) for path in glob.glob(f"{broken}/checkpoints/step-*[0-9]")]
         self.assertTrue(kept)

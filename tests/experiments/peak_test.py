@@ -90,7 +90,8 @@ class Peak(unittest.TestCase):
             self.assertEqual(self.file()[1], damaged)
             self.edit(**{key: 1 if key == "version" else ""})
 
-    # On few cores two loops disturb the ranks enough. On many cores they are a small share, so more loops are needed.
+    # On few cores, two busy loops disturb the ranks enough. On many cores they are a small share of the load, so more loops
+    # are needed.
     def test_a_busy_machine_is_said_once_and_recorded(self):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:
@@ -116,7 +117,7 @@ class Peak(unittest.TestCase):
                 loop.kill()
                 loop.wait()
         self.assertNotIn("busy", simulated)  # its times are not measured
-        for table in (benched, launched, compared):  # a pasted table has the warning too
+        for table in (benched, launched, compared):  # so that a pasted table includes the warning
             self.assertRegex(table.stdout, r"(?m)^(# )?\S+ was busy: other programs use [0-9.]+ of its \d+ cores ")
         for text in (said, said_by_generate, benched.stderr, tuned.stderr, launched.stderr, compared.stderr):
             self.assertEqual(text.count(" busy: other programs "), 1, text)

@@ -1,5 +1,5 @@
 """experiments/peers/train.py and torch_gpt.py: PyTorch trains in the modes that its version has, on one rank and on two, and
-says which it was."""
+prints the mode."""
 import contextlib
 import importlib.util
 import io

@@ -25,7 +25,7 @@ class Planner(InFolder):
         return path
 
     def test_published_tables_are_predicted_within_the_marks(self):
-        # mean, greatest or median errors, in percent; two rows fitted
+        # mean, largest or median errors, in percent; two rows were fitted
         marks = {"PTD-P, table 1": (6, 15, None, 1.5), "PTD-P, table 2, PTD-P": (6, 15, None, None),
                  "PTD-P, table 2, ZeRO-3": (6, 15, None, None),
                  "Korthikanti, table 5, full recomputation": (6, 15, None, None),

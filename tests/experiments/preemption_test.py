@@ -1,10 +1,10 @@
-"""A run that is asked to stop saves a checkpoint and ends with exit code 0, and goes on from there.
+"""A run that is asked to stop saves a checkpoint and ends with exit code 0. A later run continues from there.
 
    SIGNALS=20 /usr/bin/python3 tests/outside.py preemption_test
 
 SIGNALS counts the signals, each at a random moment: SIGUSR1 to the launcher or to a rank, SIGTERM likewise. After a
-SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for as long and
-kills them. On a slow machine that may be too early, so this way is left out unless TIMED is set.
+SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for the same time
+again, and kills them. On a slow machine that may be too early, so this way is left out unless TIMED is set.
 """
 import glob
 import os

@@ -110,7 +110,7 @@ class Prove(unittest.TestCase):
         until(lambda: lines_of(rows) >= 5, process)  # two of the run, and three proofs; run.h5 may lack the last one
         with h5py.File(run) as file:
             pids = [int(pid) for pid in file["ranks/pid"]]
-        for number in (signal.SIGSTOP, signal.SIGTERM):  # their step takes longer than the launcher waits
+        for number in (signal.SIGSTOP, signal.SIGTERM):  # the ranks' step takes longer than the launcher waits
             for pid in pids:
                 os.kill(pid, number)
         said = ""

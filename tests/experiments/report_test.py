@@ -174,7 +174,8 @@ class Report(unittest.TestCase):
         return self.changed(record, change)
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """Makes a record of launches whose medians are about a microsecond times `slower`. `apart`: in another session."""
+        """Makes a record of launches whose medians are about a microsecond times `slower`. `apart`: in a different
+        session."""
         def change(file):
             if apart:
                 file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # fixed length
@@ -252,7 +253,7 @@ class Report(unittest.TestCase):
         compared = start([chorale, "report", suite, self.again(suite), "--compare"])
         for value in ("yes", "no"):
             self.assertEqual(compared.stdout.count(f", compare-calls {value}: latency"), 2, compared.stdout)
-        both = start([chorale, "report", records[0], records[1], "--compare"]).stdout  # here the setting is what is compared
+        both = start([chorale, "report", records[0], records[1], "--compare"]).stdout  # here the setting is compared
         self.assertIn("\nall_reduce threads ring f32 1 KiB, 2 ranks: latency ", both)
 
     def test_a_size_that_two_benchmarks_measured_is_one_row(self):
@@ -711,7 +712,7 @@ class Report(unittest.TestCase):
         self.assert_the_same_launches("the same file as", [self.launches], [self.launches])
 
     def assert_the_same_launches(self, how, one, other):
-        """A comparison of these records is refused: it would find that nothing differs, whatever they hold."""
+        """A comparison of these records is refused, because it would find no difference whatever they contain."""
         comparisons = [["report", *other, "--check", ",".join(one)]]
         if len(one) == 1:
             comparisons.append(["report", *one, *other, "--compare"])

@@ -1,11 +1,11 @@
-"""A resumed run is the uninterrupted run, bit for bit: checkpoints, and the rows of the records.
+"""A resumed run is bit-identical to the uninterrupted run, in its checkpoints and in the rows of its records.
 
    straight    steps 1 ................ N
    first       steps 1 .. k, then it ends
    resumed              loads k .. N            the same layout, or with exact numerics another one
 
-RESUMES random trials; SEED chooses others, as does each commit. A trial takes a strategy of the list below, in random order,
-so 22 trials cover all of them. Numerics, recomputation, documents and k are random too.
+RESUMES sets the number of random trials. SEED chooses different ones, and so does each commit. A trial takes a strategy of
+the list below, in random order, so 22 trials cover all of them. Numerics, recomputation, documents and k are random too.
 """
 import math
 import os
@@ -70,7 +70,7 @@ def train(layout, words, folder, *more):
 
 
 def rows(run, after):
-    """The rows of the record that a run repeats bit for bit, after this step."""
+    """The rows of the record after this step, which a resumed run must repeat bit for bit."""
     found = {}
     with h5py.File(f"{run}/run.h5") as file:
         for table in ("train", "eval"):

@@ -1,5 +1,6 @@
-"""`chorale report` of one run is one screen, whatever the run was: at most 40 lines of 80 columns, the reason of a failure
-first, and loss, speed, memory and bytes as planned and as measured. Folders of runs are taken as records are."""
+"""`chorale report` of one run fits on one screen, whatever the run was. It has at most 40 lines of 80 columns: first the
+reason of a failure, then loss, speed, and planned and measured memory and bytes. A run's folder can be given instead of its
+record."""
 import os
 import re
 import tempfile
@@ -27,7 +28,8 @@ class RunSummary(unittest.TestCase):
         return name
 
     def summary(self, *words, folder=None):
-        """Returns the text of `report`, which must be one screen. Commands and paths of temporary folders may be wider."""
+        """Returns the text of `report`, which must fit on one screen. Commands and paths of temporary folders may be
+        wider."""
         result = start([program, "report", *words], folder=folder or self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
@@ -92,7 +94,7 @@ class RunSummary(unittest.TestCase):
     def test_parts_of_a_step_add_up_and_speed_is_tokens_over_its_time(self):
         self.train("parts", 1, "--train-iters", "9", "--no-save")
 
-        def uneven(file):  # two kinds of steps, of which medians would take the best of both
+        def uneven(file):  # two kinds of steps: medians would combine the best values of both
             phases = file["phases/phase_time"]
             phases[:], file["phases"].attrs["committed_rows"] = 0, 9
             for step in range(9):
@@ -119,7 +121,7 @@ class RunSummary(unittest.TestCase):
         self.assertRegex(self.summary("blown/latest"), r"^blown/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
         with h5py.File(f"{self.folder}/blown/latest/run.h5") as file:
             self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("blown/latest"))
-        # If rank 0 was killed, its record still says "running". What the guards saw is beside it.
+        # If rank 0 was killed, its record still says "running". The guards' observations are in files beside it.
         self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
         self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
         self.assertIn("run.h5\nrunning: written ", self.summary("killed/latest"))

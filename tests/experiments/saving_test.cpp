@@ -1,4 +1,4 @@
-// Whether there is room for checkpoints is checked before a run begins.
+// Before a run begins, it checks whether there is room for its checkpoints.
 #include "experiments/train/saving.hpp"
 
 #include <filesystem>

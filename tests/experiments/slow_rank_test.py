@@ -2,7 +2,7 @@
 
    SLOW=5 /usr/bin/python3 tests/outside.py slow_rank_test
 
-Needs two cores with nothing else on them: SLOW counts the runs of each kind, and is 0 in `make test`. There,
+It needs two cores that no other program uses. SLOW is the number of runs of each kind. It is 0 in `make test`, where only
 stragglers_test.cpp tests the decision.
 """
 import os
@@ -20,7 +20,7 @@ seed = int(os.environ.get("SEED", "1"))
 
 
 def slow_down(pid, job, share):
-    """Lets a process run for only `share` of the time until the job ends."""
+    """Until the job ends, lets a process run for only a fraction `share` of the time."""
     period = 0.02
     while job.poll() is None:
         try:
@@ -34,7 +34,7 @@ def slow_down(pid, job, share):
 
 class SlowRank(LongJob):
     def warned(self, share, victim):
-        """The errors of a run with a slow rank, which has done this share of the steps that it could."""
+        """Returns the error output of a run with a slow rank. The slow rank runs only this share of the time."""
         job = self.train("--no-save", ranks=2, iterations=22, samples=80, layout="dp{}")
         before = self.steps()
         until(lambda: self.steps() > before, job)

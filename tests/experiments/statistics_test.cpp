@@ -26,7 +26,7 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
 }
 
 // A realistic machine: launches differ by several percent, their calls by more. Calls are not independent, because a slow
-// moment lasts for many of them.
+// period lasts for many calls.
 class NoisyMachine {
  public:
   explicit NoisyMachine(unsigned seed) : random_(seed) {}
@@ -67,7 +67,7 @@ bool finds_one(std::vector<double> p) {
   return std::ranges::any_of(p, [](double value) { return value < significant; });
 }
 
-// The rate may be one in twenty, plus three standard deviations for this number of trials.
+// The allowed rate is one in twenty, plus three standard deviations for this number of trials.
 void check_one_in_twenty(double rate, int trials) {
   const double open = 3 * std::sqrt(significant * (1 - significant) / trials);
   INFO(rate << " of " << trials);
@@ -82,7 +82,7 @@ TEST_CASE("the typical time of calls with two modes is their lower quartile, and
     for (int i = 0; i < 20; ++i) times.push_back((i * 7 % 20 < fast ? seconds : stalled) * (1 + 0.001 * i));
     return times;
   };
-  for (const auto& [of_one, of_other] : {std::pair{12, 8}, {8, 12}}) {  // the medians are thousandfold apart, either way
+  for (const auto& [of_one, of_other] : {std::pair{12, 8}, {8, 12}}) {  // the medians differ by a factor of 1000
     const auto times = typical_times({calls(of_one, 3e-6, 8e-3), calls(of_other, 4e-6, 8e-3)});
     CHECK(times[0].seconds == Approx(3e-6).epsilon(0.02));
     CHECK(times[1].seconds == Approx(4e-6).epsilon(0.02));

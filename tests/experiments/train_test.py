@@ -113,7 +113,7 @@ class Train(unittest.TestCase):
                 self.assertEqual(file["saves/bytes"][2], sum(sizes))  # with the manifest
             self.assertEqual(list(saved["saves/hidden"]), [0, 0, 0])
             self.assertTrue((hidden["saves/hidden"][:2] >= 0).all())
-            self.assertEqual(hidden["saves/hidden"][2], 0)  # nothing hides the last one
+            self.assertEqual(hidden["saves/hidden"][2], 0)  # nothing hides the last save
 
     def test_a_save_that_fails_ends_the_run_or_is_tried_again(self):
         words = ["prlimit", "--fsize=8000000", chorale, "train", *tiny, "--train-iters", "7", "--save-interval", "3",
@@ -217,7 +217,7 @@ class Train(unittest.TestCase):
         self.assertRegex(result.stderr, r"error: a rank has too little memory for its .*\n  .*the limit is 300\.0 KiB\n  ")
 
     def with_mount(self, mount, **environment):
-        """Trains with the optimizer's states in the folder `there`, after a command of the shell that mounts something."""
+        """Trains with the optimizer's states in the folder `there`, after a shell command that mounts a file system."""
         there = f"{self.folder}/there"
         os.makedirs(there, exist_ok=True)
         namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
@@ -424,7 +424,7 @@ class Train(unittest.TestCase):
         result = start([chorale, "generate", "--load", run])
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("rank-0.safetensors", result.stderr)
-        # Without a manifest the shape is unknown. The layout must not be judged by that of another model.
+        # Without a manifest the shape is unknown. The layout must not be checked against the shape of a different model.
         with open(f"{run}/checkpoints/step-2/manifest.json", "r+b") as file:
             file.truncate(50)
         for command in ("train", "generate"):
@@ -520,7 +520,8 @@ class Train(unittest.TestCase):
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
     def stopped(self, line_before, *words):
-        """Trains on two ranks, and stops rank 1 by a signal after a line with these words. Returns what was said then."""
+        """Trains on two ranks, and stops rank 1 by a signal after a line with these words. Returns the output that
+        follows."""
         process = spawn([*launch, "-n", "2", chorale, "train", *tiny, *words, "--run-dir", self.folder,
                          "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stdout:
@@ -583,7 +584,7 @@ class Train(unittest.TestCase):
         run = train(self.folder, *exact, "--train-iters", "2", "--num-experts", "4", "--moe-router-topk", "2")
         words = [chorale, "generate", "--load", run, *exact, "--prompt", "5,7", "--tokens", "20", "--samples", "5"]
         alone = start(words).stdout
-        for layout in ("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"):  # the last texts are fewer than the replicas
+        for layout in ("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"):  # in the last round, fewer texts than replicas
             with self.subTest(layout=layout):
                 result = ranks(4, *words, "--layout", layout)
                 self.assertEqual(result.returncode, 0, result.stderr)

@@ -42,7 +42,7 @@ void use(const Tokenizer& tokenizer) {
 
 std::vector<std::string> token_file_samples() {
   std::vector<std::string> samples;
-  for (const std::int32_t largest : {500, 70'000}) {  // in two bytes, and in four
+  for (const std::int32_t largest : {500, 70'000}) {  // stored in two bytes, and in four
     std::vector<std::int32_t> tokens(tokens_of_sample, 7);
     tokens[3] = largest;
     write_tokens("sample.bin", tokens);

@@ -1,6 +1,6 @@
-// Mutated inputs never crash the program: configurations (R13) and other files (R14). MUTATIONS is the number of mutations
-// of all targets together, SEED chooses others, TARGET=record tries one target only. A finding is written to
-// build/fuzz/crashes, and the name of its file is shown: copy it to the corpus of its target once the defect is mended.
+// Mutated inputs never crash the program: configurations (R13) and other files (R14). MUTATIONS is the total number of
+// mutations over all targets, SEED chooses others, and TARGET=record tries only one target. A finding is written to
+// build/fuzz/crashes, and its file name is printed. Copy the file to the target's corpus once the defect is fixed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST_CASE("mutated configurations and command lines never crash the program") { 
 
 TEST_CASE("mutated files never crash the program") { try_targets("R14"); }
 
-// The trials themselves: each kind of end is one finding, and the trials behind it go on.
+// Tests the trials themselves: each kind of failure is one finding, and later trials still run.
 TEST_CASE("a crash, an endless loop, memory without bound and a foreign exception are findings") {
   const auto run = [](std::string_view input) {
     if (input == "crash") std::raise(SIGSEGV);

@@ -1,5 +1,5 @@
 // The entry points of libFuzzer (tests/fuzz/run.py): FUZZ_TARGET names the target, FUZZ_ROOT is the root of the repository,
-// and the good inputs of the target are first written to the folder FUZZ_INPUTS.
+// and the target's good inputs are first written to the folder FUZZ_INPUTS.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace {
 const std::filesystem::path set = "checkpoint/step-1", manifest = set / "manifest.json", shard = file_of(set, 0);
 const std::filesystem::path model = "model", config = model / "config.json", weights = model / "model.safetensors";
 
-// Saves a set once in the life of the process; later calls only put its files back.
+// Saves a checkpoint set once per process; later calls only restore its files.
 void restore_set() {
   static const std::string text = [] {
     std::filesystem::remove_all("checkpoint");
@@ -43,7 +43,8 @@ void restore_model() {
   put_bytes(config, text), put_bytes(weights, data);
 }
 
-// The values are not compared: a forged manifest may state another step, from which the expected ones would follow.
+// The values are not compared, because the expected values follow from the step, and a forged manifest may state a different
+// step.
 void load_set() {
   Log log = quiet();
   KnownState state = whole_state();
@@ -67,7 +68,7 @@ std::vector<std::string> safetensors_samples() {
   return {bytes_in(shard), bytes_in(weights)};
 }
 
-// The body of a manifest with the right checksum, as a hostile program would make it, beside good data.
+// The body of a manifest with the right checksum, as an attacker would make it, beside good data.
 void fuzz_manifest(std::string_view input) {
   restore_set();
   put_bytes(manifest,

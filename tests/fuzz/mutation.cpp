@@ -55,7 +55,7 @@ class Mutator {
     text_ += other.substr(below(other.size()));
   }
 
-  // A number in digits.
+  // A number written in digits.
   void replace_number() {
     constexpr std::array numbers{"0",
                                  "-1",
@@ -87,7 +87,7 @@ class Mutator {
     text_.replace(first, last, numbers[below(numbers.size())]);
   }
 
-  // A number in bytes.
+  // A binary number.
   void replace_integer() {
     constexpr std::array<std::uint64_t, 10> integers{
         0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff};

@@ -6,8 +6,8 @@
 
 namespace chorale::test {
 
-// One of the inputs, changed at one to five places: flipped bits, other bytes, pieces that are removed, repeated, moved or
-// taken from another input, a cut end, numbers replaced by extreme ones.
+// Returns one of the inputs, changed at one to five places. A change flips bits, replaces bytes, cuts off the end, or
+// replaces a number by an extreme one. Or it removes, repeats or moves a piece, or takes one from another input.
 std::string mutated(std::span<const std::string> inputs, std::mt19937_64& chance);
 
 }  // namespace chorale::test

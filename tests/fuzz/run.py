@@ -3,7 +3,7 @@
 
    tests/fuzz/run.py PROGRAM MINUTES [TARGET]      called by `make fuzz`
 
-The minutes are those of the whole run. Inputs that reach new code are kept in build/fuzz/inputs/TARGET for the next run. An
+MINUTES limits the whole run. Inputs that reach new code are kept in build/fuzz/inputs/TARGET for the next run. An
 input that crashes, hangs, leaks or needs more than 2 GiB is written to build/fuzz/crashes; the exit code is then 1.
 """
 import os

@@ -12,7 +12,7 @@
 
 namespace chorale::test {
 
-// All that the commands of the program read of a record.
+// Reads everything that the program's commands read from a record.
 void fuzz_record(std::string_view input) {
   put_bytes("run.h5", input);
   const Reader reader("run.h5");

@@ -1,6 +1,6 @@
-// Targets of fuzzing: functions that must survive any input, also a hostile or damaged one. A target may throw an Error,
-// which refuses the input. Any other end is a defect: a crash, another exception, an endless loop, memory without bound, a
-// report of a sanitizer.
+// Fuzz targets: functions that must survive any input, even a hostile or damaged one. A target may throw an Error, which
+// refuses the input. Any other failure is a defect: a crash, a different exception, an endless loop, unbounded memory, or a
+// sanitizer report.
 //
 //                              ┌─ tests/fuzz/trials.cpp    mutations of the corpus in child processes, in tests_run
 //   tests/fuzz/TARGET.cpp ─────┤
@@ -20,13 +20,13 @@ struct Target {
   const char* name;     // also its folder in tests/fuzz/corpus
   const char* promise;  // of docs/reliability.md: R13 for configurations, R14 for other files
   void (*run)(std::string_view input);
-  // Good inputs that no text file can hold, made in the current folder; nullptr: all are in the corpus.
+  // Makes good inputs that no text file can hold, in the current folder; nullptr: all good inputs are in the corpus.
   std::vector<std::string> (*samples)() = nullptr;
 };
 const std::vector<Target>& targets();
 const Target& target_named(const std::string& name);
 
-// The files of the target's corpus and its samples. `root`: of the repository.
+// The files of the target's corpus and its samples. `root`: the root of the repository.
 std::vector<std::string> good_inputs(const Target& target, const std::filesystem::path& root);
 
 // Reads the options of a command as the program does, and checks them, but does not run the command.

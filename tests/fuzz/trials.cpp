@@ -23,7 +23,7 @@
 namespace chorale::test {
 namespace {
 
-constexpr std::int64_t batch = 2000;  // trials of one child
+constexpr std::int64_t batch = 2000;  // trials per child process
 
 // The child's progress, in shared memory, so that it survives a crash of the child.
 struct Told {
@@ -65,7 +65,7 @@ std::int64_t bytes_of_addresses() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-// The life of a child. It never returns.
+// The body of a child process. It never returns.
 [[noreturn]] void try_batch(const Target& target, const std::vector<std::string>& inputs, std::int64_t last,
                             std::uint64_t seed, const TrialLimits& limits, const SharedTold& told,
                             const std::filesystem::path& folder, int output) {
@@ -105,7 +105,7 @@ std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limit
     if (ended == child && WEXITSTATUS(status) == 0) return "";
     if (ended == child) return told->exception[0] ? told->exception : fmt::format("exit code {}", WEXITSTATUS(status));
     if (told->trial != trial) trial = told->trial, since = seconds_computed(child), waited = 0, alive();
-    // A busy machine lets the child compute little. One that waits for something computes nothing.
+    // On a busy machine the child still computes a little. A child that waits for something computes nothing.
     const bool computes = seconds_computed(child) - since > limits.seconds;
     if (computes || waited > 15 * limits.seconds) {
       kill(child, SIGKILL);

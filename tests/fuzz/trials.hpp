@@ -1,10 +1,10 @@
 // Tries a target on its good inputs and on mutations of them. A child process does the work, so that a crash, an endless
-// loop or memory without bound is one more finding, and the trials go on behind it.
+// loop or unbounded memory is only one more finding, and later trials still run.
 //
 //   parent   fork ─────── watches the number of the trial ──── the child died in trial 17: a finding; fork again from 18
 //   child        └─ trial 0, 1, 2, …  each counts up a number in shared memory
 //
-// Cost: a fork for each batch of trials and each finding, and the target's own time.
+// Cost: a fork for each batch of trials and for each finding, plus the target's own time.
 #pragma once
 #include <cstdint>
 
@@ -27,11 +27,11 @@ struct Trials {
 
 struct TrialLimits {
   double seconds = 20;                         // of computing, for one input
-  std::int64_t bytes = std::int64_t{1} << 30;  // of memory, beyond what the process has
-  std::size_t findings = 10;                   // after so many the rest is not tried
+  std::int64_t bytes = std::int64_t{1} << 30;  // of memory, in addition to what the process already has
+  std::size_t findings = 10;                   // stops after this many
 };
 
-// `inputs`: the good ones. Equal seeds make equal mutations.
+// `inputs`: the good inputs. Equal seeds give equal mutations.
 Trials try_mutations(const Target& target, const std::vector<std::string>& inputs, std::int64_t count, std::uint64_t seed,
                      const TrialLimits& limits = {});
 

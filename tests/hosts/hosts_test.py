@@ -131,7 +131,7 @@ class Hosts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as runs:
             said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
         carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
-        self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # more by the protocols' headers
+        self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # protocol headers add to this
 
     def test_the_prices_of_all_collectives_between_hosts_are_measured(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -182,7 +182,7 @@ class Hosts(unittest.TestCase):
                      "rank 0 on n0: OMPI_MCA_btl_tcp_if_include = lo, which is the loopback interface; interfaces: eth0",
                      "set it to eth0")
         self.refused(f"{start_on_both} -x UCX_NET_DEVICES=lo {chorale} info", "UCX_NET_DEVICES = lo")
-        # Each host has a network of its own behind this interface, as behind docker0.
+        # Each host has a private network behind this interface, as behind docker0.
         alone = f"""
             for host in n0 n1; do
               {hosts} --enter $host 'ip link add alone type bridge

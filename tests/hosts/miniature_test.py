@@ -74,11 +74,11 @@ class MiniatureOnHosts(WithScripts):
 
     def test_an_interruption_ends_everything(self):
         program = self.script("program", "echo started", "sleep 987654321")
-        # These tests may run in the background of a shell, where SIGINT is ignored, and bash cannot catch it then.
+        # These tests may run in the background of a shell. There SIGINT is ignored, and bash cannot catch it.
         process = spawn(["env", "--default-signal=INT", miniature, "45s", program, "touch", f"{self.folder}/main"],
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-        def commands():  # of all processes that were started with the program's name
+        def commands():  # counts all processes that were started with the program's name
             found = []
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 try:

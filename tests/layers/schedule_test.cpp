@@ -33,7 +33,7 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
-  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // step k has done ln (k + 1) / ln 8 of the rise
+  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // at step k, ln (k + 1) / ln 8 of the rise is done
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));

@@ -16,7 +16,7 @@ struct SmallModel {
   DType compute;
   std::int64_t samples, kept_bytes = 0;
   int threads = 1;
-  // Losses that the model adds to the gradients, but not to its loss: computed from the router's logits.
+  // Losses that are computed from the router's logits. The model adds their gradients, but does not add them to its loss.
   std::function<double(const Tensor& logits)> more_loss;
   double more = 0;
 
@@ -30,7 +30,7 @@ struct SmallModel {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
       initialise(*p, 0, p->value.slice(), 1, 1);
-      // Moves all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
+      // Changes all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
       // detected.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())

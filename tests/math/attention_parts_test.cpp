@@ -16,14 +16,14 @@ namespace {
 constexpr std::int64_t samples = 2, sequence = 150;
 constexpr AttentionShape shape{.groups = 2, .queries = 2, .width = 20, .first_head = 1, .all_heads = 6};
 
-// Where documents begin; the second sample has one document.
+// The places where documents begin; the second sample has only one document.
 std::int64_t start_of(std::int64_t sample, std::int64_t place) {
   const std::vector<std::int64_t> starts =
       sample == 0 ? std::vector<std::int64_t>{0, 1, 30, 31, 97} : std::vector<std::int64_t>{0};
   return *std::prev(std::ranges::upper_bound(starts, place));
 }
 
-// Rows of the given places of each sample.
+// The rows at the given places of each sample.
 struct Rows {
   Rows(Desk& desk, const std::vector<std::int64_t>& of_sample, bool packed)
       : count(std::ssize(of_sample)),
@@ -43,7 +43,7 @@ struct Rows {
             .places = places.values<std::int32_t>().data(),
             .positions = positions.values<std::int32_t>().data()};
   }
-  // These rows of a tensor with all rows, and the reverse.
+  // Copies these rows out of a tensor with all rows, and back into it.
   Tensor of(Desk& desk, const Tensor& all) const {
     const std::int64_t bytes = all.bytes() / all.dim(0);
     const Tensor some = desk.empty({samples * count, bytes / size_of(all.dtype())}, all.dtype());
@@ -196,7 +196,7 @@ TEST_CASE("attention to keys in parts, in any order, is attention to all keys") 
       REQUIRE(distance(doubles(lse), doubles(mine.of(desk, whole.lse))) < std::min(near, 1e-5));
       REQUIRE(distance(doubles(whole.columns(dqkv, false)), doubles(whole.columns(mine.of(desk, whole.dqkv), false))) <
               near);
-      // The same gradients from one call with all keys.
+      // The same gradients, computed by one call with all keys.
       const AttentionInput all = whole.input(qkv, mine);
       const Tensor dqkv_at_once = desk.empty(qkv.shape(), partial), dkeys_at_once = desk.empty(whole.keys.shape(), partial);
       attention_backward(all, dout, out, lse, dqkv_at_once, all.keys.in(dkeys_at_once), {});

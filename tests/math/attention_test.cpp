@@ -65,7 +65,7 @@ struct Truth {
   std::vector<double> out, lse, dqkv;
 };
 
-// Copies one group's part of a tensor [rows, groups, …]: `rows` rows, beginning with row `first`.
+// Copies one group's part of a tensor [rows, groups, …]: `rows` rows from row `first` on.
 Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
             std::int64_t group) {
   const std::int64_t bytes = whole.bytes() / whole.dim(0) / groups;

@@ -83,7 +83,8 @@ inline std::string refusal(const std::function<void()>& call) {
   return "";
 }
 
-// Numbers of rows from each leaf (a group of tokens); some leaves are empty, some longer than a panel of exact products.
+// The number of rows from each leaf (a group of tokens). Some leaves are empty, and some are longer than a panel of exact
+// products.
 inline std::vector<std::vector<std::int64_t>> uneven_leaves() {
   return {{3, 0, 5, 1}, {0, 600, 7, 0, 520, 0}, std::vector<std::int64_t>(1100, 2)};
 }

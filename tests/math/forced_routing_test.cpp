@@ -1,5 +1,5 @@
-// Forced routings: legal choices that depend on block and position only, the promised loads of experts, and the same weights
-// and gradients as if the router had made these choices.
+// Forced routings make legal choices that depend only on block and position, and give experts the promised loads. Weights
+// and gradients are the same as if the router had made these choices.
 #include "src/math/forced_routing.hpp"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST_CASE("forced routing: uniform gives all experts equal loads, zipf gives exp
   for (std::int64_t e = 0; e < experts; ++e) sum += 1 / static_cast<double>(e + 1);
   const auto zipf = shares(ForcedRouting::zipf, rule_for(experts, 1, positions), blocks);
   for (std::size_t e = 0; e < zipf.size(); ++e) CHECK(within_4_sigma(zipf[e], 1 / static_cast<double>(e + 1) / sum));
-  // Without replacement, the second choice has the probability of Zipf among the other experts.
+  // Choices are drawn without replacement, so the second choice follows Zipf's law among the other experts.
   const auto pairs = shares(ForcedRouting::zipf, rule_for(3, 2, positions), blocks);
   const double p[] = {6.0 / 11, 3.0 / 11, 2.0 / 11};
   for (std::size_t left_out = 0; left_out < 3; ++left_out) {

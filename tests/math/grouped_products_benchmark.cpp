@@ -1,9 +1,9 @@
 // The products of experts relative to one product with as many rows. Each expert multiplies its rows by its own matrix. The
-// rows are divided anew in each repetition, as in training, where the routing changes from step to step.
+// rows are distributed anew in each repetition, as in training, where the routing changes from step to step.
 //
 //   build/tests_run "how fast products of experts are"
 //
-// Both are timed in turn, by the processor's time of this thread, so that other programs disturb them little.
+// Both are timed in turn, by this thread's CPU time, so that other programs disturb them little.
 #include <numeric>
 
 #include "src/base/clock.hpp"
@@ -29,7 +29,7 @@ std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::u
   return rows;
 }
 
-// Four leaves with as equal numbers of rows as possible. The one product has as many leaves.
+// Four leaves with numbers of rows that are as equal as possible. The single product also has four leaves.
 std::vector<std::int64_t> leaves_of(std::int64_t rows) { return {rows / 4, rows / 4, rows / 4, rows - rows / 4 * 3}; }
 
 void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::int64_t mean, std::int64_t width,

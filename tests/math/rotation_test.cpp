@@ -31,7 +31,7 @@ TEST_CASE("turns: errors against cos, sin and pow are within the header's bounds
   CHECK(math::frequency(0, 64, std::log2(1e4)) == 1);
 }
 
-// The source code alone determines the bits of a turn, so every compiler, including a GPU's, must produce the same bits.
+// The source code alone determines the bits of a rotation, so every compiler, including a GPU's, must produce the same bits.
 TEST_CASE("turns: a turn has the same bits at compile time and at run time") {
   constexpr math::Turn known = math::turn_of(1000, math::frequency(5, 16, 13.287712379549449));
   const math::Turn here = math::turn_of(std::int64_t{1000}, math::frequency(5, 16, std::log2(1e4)));

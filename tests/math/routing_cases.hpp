@@ -1,4 +1,4 @@
-// Rules of routers that the tests on the host and on a device share.
+// Router rules shared by the tests on the host and on a device.
 #pragma once
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
   return rule;
 }
 
-// The cases, and some of them balanced by steps.
+// All cases, and some of them with balancing by the counts of earlier steps.
 inline std::vector<Case> with_balance(std::vector<Case> all) {
   for (std::size_t i = 0, plain = all.size(); i < plain; ++i) {
     if (i % 5 == 0) all.push_back({balanced(all[i].rule, false), all[i].tokens, all[i].leaf});

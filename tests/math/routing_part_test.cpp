@@ -1,4 +1,4 @@
-// Ranks that divide sequences route parts of them (layers/token_routing.hpp).
+// Ranks that split sequences route only their parts of them (layers/token_routing.hpp).
 #include <algorithm>
 #include <numeric>
 

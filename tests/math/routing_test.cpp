@@ -14,7 +14,7 @@ reference::Numbers row_of(const reference::Numbers& table, std::int64_t row, std
   return {table.begin() + row * width, table.begin() + (row + 1) * width};
 }
 
-// The reference's routing of all tokens. `weights` are those before drops.
+// The reference's routing of all tokens. `weights` are the weights before drops.
 struct Wanted {
   reference::Choices chosen, places;
   reference::Numbers weights;
@@ -77,8 +77,8 @@ TEST_CASE("routing: choices, weights and places are the reference's, with the sa
     }
 }
 
-// The loss that reaches the logits: Σ dweights·weights over the choices that were not dropped, and the two losses. Choices
-// and drops are fixed, as the gradient assumes.
+// The loss as a function of the logits: Σ dweights·weights over the choices that were not dropped, plus the balance loss and
+// the z-loss. Choices and drops are fixed, as the gradient assumes.
 TEST_CASE("routing: the gradient matches finite differences of the reference") {
   const double factor = 8;
   for (const Case& c : with_balance(cases())) {
@@ -299,7 +299,7 @@ TEST_CASE("routing: the capacity is rounded up once, and never exceeds the seque
   const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows of an expert per sequence
   CHECK(tight.most_rows(2, 16, 8) == 32);
   CHECK(tight.most_rows(2, 16, 2) == 8);
-  CHECK(tight.most_rows(2, 3, 2) == 8);  // of parts of three tokens, which may all be kept
+  CHECK(tight.most_rows(2, 3, 2) == 8);  // with parts of three tokens, all of which may be kept
   CHECK(tight.most_rows(2, 1, 2) == 4);
   const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve
   CHECK(loose.most_rows(2, 16, 8) == 64);

@@ -1,4 +1,4 @@
-// A memory that counts the blocks and bytes that it has lent, and may have little room.
+// A Memory that counts the blocks and bytes that it has handed out. Its capacity may be limited.
 #pragma once
 #include "src/memory/memory.hpp"
 

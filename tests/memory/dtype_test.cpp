@@ -31,8 +31,8 @@ std::uint16_t rounded_by_search(float value) {
       small.bits = static_cast<std::uint16_t>(bits);
       if (std::isfinite(static_cast<float>(small))) all.emplace_back(static_cast<float>(small), small.bits);
     }
-    // Adds one value beyond the largest. Numbers that round to this value become infinity, whose bits follow those of the
-    // largest value.
+    // Adds one value beyond the largest finite one. Numbers that round to this value become infinity, whose bits follow
+    // those of the largest value.
     all.emplace_back(2 * all.back().first - all[all.size() - 2].first, static_cast<std::uint16_t>(all.back().second + 1));
     return all;
   }();

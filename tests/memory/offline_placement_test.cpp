@@ -1,4 +1,5 @@
-// Offline placement of blocks: on random lifetimes no two blocks share an address at one time, and little is wasted.
+// Offline placement of blocks: with random lifetimes, no two blocks share an address at the same time, and little memory is
+// wasted.
 #include "src/memory/offline_placement.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Memory planned from the first step: later steps get the same places in one piece, whatever else they get elsewhere.
+// Memory planned from the first step: later steps get the same places in one piece of memory. Any other request is served
+// elsewhere.
 #include "src/memory/planned_arena.hpp"
 
 #include "src/memory/pool.hpp"

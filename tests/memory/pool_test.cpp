@@ -1,4 +1,4 @@
-// Memory that is lent again.
+// The pool reuses memory that was returned.
 #include "src/memory/pool.hpp"
 
 #include "tests/catch.hpp"
@@ -53,12 +53,12 @@ TEST_CASE("a pool knows how fragmented its kept blocks are") {
   pool.give_back(places[2], 500);
   CHECK((pool.kept().bytes == 4500 && pool.kept().largest == 3000));
   void* const again = pool.take(2900);
-  CHECK((pool.kept().bytes == 1600 && pool.kept().largest == 1000));  // of the lent block, 100 bytes are spare
+  CHECK((pool.kept().bytes == 1600 && pool.kept().largest == 1000));  // 100 bytes of the block in use are spare
   pool.give_back(again, 2900);
   CHECK((pool.kept().bytes == 4500 && pool.kept().largest == 3000));
 }
 
-// The rows of experts: from step to step, a tensor takes 8 % more or less.
+// Like the rows of experts: from step to step, a tensor takes up to 8 % more or less.
 TEST_CASE("a pool holds no more than its limit while what is lent fits, whatever the sizes") {
   Counted memory;
   Pool pool(memory);

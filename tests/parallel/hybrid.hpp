@@ -47,7 +47,7 @@ struct Pretence {
                  nothing, still) {}
 };
 
-// Ψ and the tied table, each with the padding that a bucket needs for its ranks.
+// Ψ and the size of the tied table, each with the padding that a bucket needs for its ranks.
 struct Sizes {
   std::int64_t all = 0, table = 0;
 };

@@ -1,6 +1,6 @@
 // Hybrid shards: ZeRO shards among S ranks, and the axis rep repeats such groups R times. With one group (R = 1) that is
 // plain ZeRO. If each rank has all shards (S = 1), it is plain data parallelism, with the same bits. In exact numerics,
-// every hybrid layout has the bits of one rank.
+// every hybrid layout is bit-identical to one rank.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using test::odd_shape, test::seen_on, test::Pretence;
 
-// The results with the names of copies as in a layout that has its replicas along rep: "norm.gain@dp1.tp1" → "…@rep1.tp1".
+// The results, with copies named as in a layout whose replicas are along rep: "norm.gain@dp1.tp1" → "…@rep1.tp1".
 test::Seen along_rep(test::Seen seen) {
   for (auto& prints : seen.prints) {
     std::map<std::string, std::uint64_t> renamed;
@@ -41,8 +41,8 @@ TEST_CASE("with shards on one rank, ZeRO-1 has the bits of plain replicas in fas
     }
 }
 
-// An algorithm that adds up every element in the same order gives these bits whatever the buckets are. Without clipping, the
-// norm changes no weights; its last bits depend on the buckets.
+// An algorithm that adds up every element in the same order gives the same bits for any choice of buckets. Without clipping,
+// the norm changes no weights; its last bits depend on the buckets.
 TEST_CASE("with shards on one rank, ZeRO-2 and 3 have the weights of plain replicas in fast numerics", "[threads]") {
   for (const char* parts : {"", ".tp2"})
     for (const char* zero : {"z2", "z3"}) {

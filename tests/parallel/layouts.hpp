@@ -19,7 +19,7 @@ inline ModelShape small_shape() {
   return s;
 }
 
-// The same with experts in every second block. `capacity`: 0 drops no token.
+// The same model with experts in every second block. `capacity`: 0 drops no token.
 inline ModelShape small_moe(double capacity = 0) {
   ModelShape s = small_shape();
   s.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2, .balance = 0.02, .z = 0.001};
@@ -48,7 +48,7 @@ inline std::vector<Layout> layouts_of(int world) {
   return layouts;
 }
 
-// Those of small_moe() whose ranks divide the experts.
+// The layouts of small_moe() whose ranks divide the experts.
 inline std::vector<Layout> expert_layouts_of(int world) {
   std::vector<Layout> layouts = all_layouts({small_moe(), world, 12, 1});
   std::erase_if(layouts, [](const Layout& layout) { return layout.expert_ranks() == 1; });

@@ -166,7 +166,7 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-// Trains on every layout, or on a seventh of them if there are many.
+// Trains on every layout, or on every seventh layout if there are many.
 void same_on_processes(const ModelShape& shape, const std::vector<Layout>& layouts) {
   const auto options_of = [&](const Layout& layout) {
     TrainingOptions options = test::options_for("exact", layout);

@@ -32,7 +32,7 @@ def read_folder(folder):
 
 
 def causal(q, k, v):
-    """Plain causal attention of tensors [batch, heads, tokens, width], with the whole matrix of scores."""
+    """Plain causal attention for tensors [batch, heads, tokens, width], with the whole score matrix."""
     t = q.shape[-2]
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     scores = scores.masked_fill(torch.triu(torch.ones(t, t, dtype=torch.bool), 1), float("-inf"))
@@ -92,7 +92,7 @@ def experts(config, p, layer, x, routers):
 
 
 def balance_loss(config, scores):
-    """E·Σ f·P of each sequence of `scores`, as in docs/architecture/model.md, summed over the sequences."""
+    """Returns E·Σ f·P of each sequence of `scores` (docs/architecture/model.md), summed over the sequences."""
     probabilities = torch.softmax(scores, -1)
     chosen = probabilities.topk(config["num_experts_per_tok"], -1).indices
     shares = F.one_hot(chosen, scores.shape[-1]).to(scores.dtype).mean((1, 2))
@@ -100,7 +100,7 @@ def balance_loss(config, scores):
 
 
 def router_losses(config, routers, balance, z):
-    """What the two losses add to the summed loss."""
+    """Returns what the balance loss and the z-loss add to the summed loss."""
     return sum(balance * scores.shape[1] * balance_loss(config, scores) + z * torch.logsumexp(scores, -1).square().sum()
                for scores in routers)
 

@@ -60,7 +60,7 @@ class Torch(unittest.TestCase):
             optimizer.step()
 
     def compare_gradients(self, preset, i, parameters, tokens, precision):
-        _, ours = self.read(preset, f"gradient-{i}")  # gradients of the summed, not of the mean loss
+        _, ours = self.read(preset, f"gradient-{i}")  # gradients of the summed loss, not of the mean loss
         self.assertEqual(set(ours), set(parameters))
         whole = torch.sqrt(sum(p.grad.norm() ** 2 for p in parameters.values()))
         for name, p in parameters.items():

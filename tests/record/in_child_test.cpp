@@ -1,4 +1,4 @@
-// Work in a child process that dies of it, and records that make libhdf5 crash.
+// Work that kills the child process in which it runs, and records that make libhdf5 crash.
 #include "src/record/in_child.hpp"
 
 #include <csignal>
@@ -25,7 +25,7 @@ TEST_CASE("work in a child process may crash, loop or need too much memory") {
   CHECK(end_in_child(loop, 1) == "more than 1 s of computing");
 }
 
-// With this link, libhdf5 would open any file that its author names.
+// Through such a link, libhdf5 would open any file that the record's author chose.
 TEST_CASE("links of a record that lead to other files are not followed") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name) {
@@ -65,7 +65,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   REQUIRE(heap != std::string::npos);
   int refused = 0;
   for (std::size_t at = heap + 4; at < heap + 48; ++at) {
-    if (at >= heap + 24 && at < heap + 28) continue;  // on small sizes libhdf5 1.10 loops until the child's limit
+    if (at >= heap + 24 && at < heap + 28) continue;  // for small sizes libhdf5 1.10 loops until killed
     for (const char wrong : {'\x00', '\x01', '\x7f', '\xff'}) {
       std::string bad = good;
       bad[at] = wrong;
@@ -78,7 +78,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
       alive();
     }
   }
-  CHECK(refused > 0);  // else no size was wrong
+  CHECK(refused > 0);  // otherwise no wrong size was tested
 }
 
 }  // namespace chorale::test

@@ -1,5 +1,5 @@
 """A record survives its writer. If SIGKILL ends the writer at a random moment, no acknowledged row is lost, and stock
-h5dump opens the file. KILLS sets the number of kills (25), SEED chooses other moments."""
+h5dump opens the file. KILLS sets the number of kills (25), SEED chooses different moments."""
 import os
 import random
 import re
@@ -78,7 +78,8 @@ class Kills(unittest.TestCase):
                     self.assertEqual(said, [])
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """POINTS random calls fail with each error, and so do all later calls of that kind. What was acknowledged stays."""
+        """POINTS random calls fail with each error, and so do all later calls of that kind. Acknowledged rows must
+        survive."""
         if not can_trace():
             self.skipTest("strace may not trace here")
         tally = Tally(self)

@@ -1,5 +1,5 @@
-// The file tier against a model of it in memory: random copies of any size and alignment, by both queues, and by one that
-// transfers less than it was asked for. Then every way in which a disk fails.
+// Compares the file tier with a model of it in memory: random copies of any size and alignment, by both queues, and by a
+// queue that transfers less than requested. Then tests every way in which a disk can fail.
 #include "src/tier/file_tier.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 namespace chorale {
 namespace {
 
-// Does each request at once, after a change to it, and returns the newest first. Counts those that it has not returned.
+// Changes each request and executes it at once, and returns the newest first. Counts the requests that it has not returned
+// yet.
 class ChangingQueue final : public IoQueue {
  public:
   using Change = std::function<void(IoRequest&)>;
@@ -48,7 +49,7 @@ class ChangingQueue final : public IoQueue {
   Change before_, after_;
 };
 
-// An address on a page, with room for so many bytes.
+// A page-aligned address with room for `bytes` bytes.
 class OnPage {
  public:
   explicit OnPage(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes + FileTier::block)) {}
@@ -203,7 +204,8 @@ TEST_CASE("errors of the disk end in three lines, and damaged bytes are noticed"
   CHECK(write_and_read(if_kind([](IoRequest&) {})) == "done");
 }
 
-// 20000 bytes are four whole blocks, which go in the background, and a tail, which goes at once and fails.
+// 20000 bytes are four whole blocks, which are transferred in the background, and a tail, which is transferred at once and
+// fails.
 TEST_CASE("no copy ends with an error while requests that use its memory are in flight") {
   const test::TemporaryFolder folder;
   OnPage here(20000);
@@ -238,7 +240,7 @@ TEST_CASE("a request that the queue refuses to start is an error, and nobody wai
   auto queue = std::make_unique<ChangingQueue>(
       [&](IoRequest& r) {
         if (++starts == refuses) throw Error(Exit::runtime, "refused", "by the test", "none");
-        if (refuses == 3) r.bytes = 4096;  // the rest is requested again, as the third
+        if (refuses == 3) r.bytes = 4096;  // the rest is requested again, as the third request
       },
       nullptr);
   const ChangingQueue& seen = *queue;
@@ -282,7 +284,7 @@ TEST_CASE("if requests in flight cannot be waited for, the program ends with an 
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(Exit::runtime)));
 }
 
-// Other memory takes the place of the pinned page: requests with that address must still reach the pinned one.
+// A new page is mapped at the address of the pinned page. Requests with this address must still reach the pinned page.
 TEST_CASE("io_uring reads and writes pinned memory without looking its pages up again, until it is released") {
   void* const at = mmap(nullptr, FileTier::block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(at != MAP_FAILED);
@@ -300,7 +302,7 @@ TEST_CASE("io_uring reads and writes pinned memory without looking its pages up 
     void* const there = tier.take(FileTier::block);
     tier.copy_in(there, at, FileTier::block);
     fresh_page(2);
-    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);  // the 1s reach the pinned page; here are still 2s
+    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);  // the 1s reach the pinned page; here are 2s
     CHECK(first() == 2);
     tier.release(at);
     tier.copy_out(at, there, FileTier::block);
@@ -308,7 +310,7 @@ TEST_CASE("io_uring reads and writes pinned memory without looking its pages up 
 
     REQUIRE(queue->pin(at, FileTier::block));
     fresh_page(3);
-    tier.copy_in(there, at, FileTier::block);  // the 1s of the pinned page, with the checksum of 3s
+    tier.copy_in(there, at, FileTier::block);  // writes the 1s of the pinned page, with the checksum of 3s
     tier.release(at);
     CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);
     tier.give_back(there, FileTier::block);
@@ -331,7 +333,7 @@ TEST_CASE("the CPU cannot read elements of a tensor in the tier") {
   CHECK_THROWS_AS(there.values<float>(), Error);
 }
 
-// Memory that looks around whenever a block is returned.
+// A Memory that makes a check whenever a block is returned.
 class Watching final : public Memory {
  public:
   explicit Watching(std::function<void()> look) : look_(std::move(look)) {}

@@ -1,17 +1,17 @@
-// A rank's flag page is memory in which it shows the other ranks of a group its progress in the current collectives. Only
-// the owner writes to its flag page, except that each member writes a farewell to all flag pages when it leaves. So no
-// atomic read-modify-write is needed. Eight collectives may be in flight; call number s uses slot s modulo 8:
+// On its flag page, a rank shows the other ranks of a group its progress in the current collectives. Only the owner writes
+// to its flag page, except that each member writes a farewell to all flag pages when it leaves. So no atomic
+// read-modify-write is needed. Eight collectives may be in flight; call number s uses slot s modulo 8:
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
 //           history     hash of all calls up to this one: shows a peer whether it has made the same calls
-//           stage       holds the data that this rank sends, if they are small; the first 48 bytes share a cache line with
+//           stage       holds the data that this rank sends, if they are small. The first 48 bytes share a cache line with
 //                       word 0. Otherwise holds the locations of this rank's buffers
 //           more words  | tag | steps 32 … 63 | …
 //
-// The tag counts the uses of a slot, so that bits of an earlier use are never mistaken for bits of this use. A use is a call
-// or one slice of a call (slices.hpp). A rank may already be at the next slice while a peer still waits for the end of this
-// slice. A rank uses a slot for a new call only after all members have finished the slot's previous call, as `finished` on
-// their flag pages shows.
+// The tag counts the uses of a slot, so bits of an earlier use are never mistaken for bits of the current use. A use is a
+// call or one slice of a call (slices.hpp). A rank may already be at the next slice while a peer still waits for the end of
+// this slice. A rank uses a slot for a new call only after all members have finished the slot's previous call. The counter
+// `finished` on each flag page shows this.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -34,7 +34,7 @@ struct alignas(128) Slot {
 
 struct alignas(128) FlagPage {
   std::uint64_t finished = 0;               // the owner has finished all its calls up to this number
-  alignas(128) std::uint64_t poisoned = 0;  // 1: the owner has given up; `why` says why
+  alignas(128) std::uint64_t poisoned = 0;  // 1: the owner has given up, for the reason in `why`
   char why[368];
   std::uint64_t closed = 0;  // the owner has given up and touches no other rank's memory any more
   Slot slot[slots];
@@ -55,8 +55,8 @@ inline std::int64_t flag_page_bytes(int members) {
   return static_cast<std::int64_t>(sizeof(FlagPage) + static_cast<std::size_t>(members) * sizeof(Member));
 }
 
-// A rank that gives up writes this value instead of the call's history. A peer that reaches the call later must not touch
-// the buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
+// A rank that gives up replaces the call's history by this value. A peer that reaches the call later must not access the
+// buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
 constexpr std::uint64_t abandoned = 2;
 
 inline std::uint64_t load_acquire(const std::uint64_t& word) {
@@ -71,7 +71,8 @@ inline const std::uint64_t& word_of(const Slot& slot, int index) { return index 
 inline std::uint64_t bit_of(int step) { return std::uint64_t{1} << (step % bits_of_word); }
 inline std::uint64_t tag_in(std::uint64_t word) { return word >> bits_of_word << bits_of_word; }
 constexpr std::uint64_t one_turn = std::uint64_t{1} << bits_of_word;
-// Whether a slot is at the use with this tag or at a later use, given word 0 of the slot. Correct even if tags have wrapped.
+// Whether a slot is in the use with this tag or in a later use, given word 0 of the slot. This is correct even after tags
+// have wrapped around.
 inline bool has_reached(std::uint64_t word, std::uint64_t tag) { return static_cast<std::int64_t>(tag_in(word) - tag) >= 0; }
 
 }  // namespace chorale::mapped

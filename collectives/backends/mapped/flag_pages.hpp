@@ -1,8 +1,8 @@
 // One rank's flag pages (flag_page.hpp) in all its groups. After this rank has left a group, its flag page stays allocated
-// until all other members have left too. It is freed by the first create() after that, or with FlagPages, at the end of this
-// rank's world. Peers that are still in their last call may read it even then: no memory of this world is lent any more, and
-// a flag page is too small for the arena to return its pages (Arena::kept_bytes). The memory lives until the last peer
-// unmaps it.
+// until all other members have left too. The next create() frees it, or the destructor of FlagPages does, at the end of this
+// rank's world. Peers that are still in their last call may read the flag page even then. By that time this world allocates
+// nothing more, and a flag page is too small for the arena to return its memory to the system (Arena::kept_bytes). The
+// memory exists until the last peer unmaps it.
 #pragma once
 #include <memory>
 #include <vector>

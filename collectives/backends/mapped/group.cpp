@@ -20,7 +20,7 @@ MappedGroup::MappedGroup(std::shared_ptr<FlagPages> pages, Membership membership
 }
 
 // A pair is a group of two ranks for point-to-point messages in one direction. Each of the two ranks creates its own side at
-// first use. It shows the location of its new flag page on its flag page of the parent group.
+// first use. It shows the location of its new flag page on its flag page in the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), page_(site_->create(2)), pages_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -37,8 +37,8 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
 // Peers may still read sent data on this rank's flag page, so it stays allocated until all other members have left too. The
 // farewell is this rank's last access to another flag page, because that page may be freed afterwards. The other rank of a
 // pair may have left before this rank created its side. Then the other rank's own flag page says that it has left. Only
-// `left`, not `leaving`, says that a rank will never touch this rank's flag page again. If the other rank of a pair is still
-// `leaving` when this rank looks, or never creates its side, this flag page stays allocated.
+// `left`, not `leaving`, guarantees that a rank will never access this rank's flag page again. If the other rank of a pair
+// is still `leaving` at this point, or never creates its side, this flag page stays allocated.
 MappedGroup::~MappedGroup() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -108,9 +108,10 @@ void MappedGroup::poison(const std::string& why) noexcept {
   store_release(page.poisoned, 1);
 }
 
-// Compares this rank's newest call with those of the members that are leaving or have left. If two ranks leave at once, at
-// least one of them sees that the other leaves. The other's flag page stays allocated until this rank writes its farewell,
-// in the destructor. On a pair, the receiver has waited for each message of the sender, so no calls are left to compare.
+// Compares this rank's newest call with those of the members that are leaving or have left. If two ranks leave at the same
+// time, at least one of them sees that the other is leaving. The other's flag page stays allocated until this rank writes
+// its farewell, in the destructor. On a pair, the receiver has waited for each message of the sender, so no calls are left
+// to compare.
 void MappedGroup::leave() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -129,7 +130,8 @@ void MappedGroup::compare_newest(int other) {
   if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
-// Call `sequence` differs. The flag pages also show up to seven earlier calls, and the error names the first that differed.
+// Call `sequence` differs. The flag pages also show up to seven earlier calls, and the error names the first call that
+// differed.
 void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const FlagPage& page, std::uint64_t number) -> const Slot& { return page.slot[number % slots]; };
   const FlagPage& theirs = *page_of(other);

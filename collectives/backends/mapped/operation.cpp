@@ -12,8 +12,10 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr std::int64_t afar_bytes = 128 << 10;     // size of a piece read from unmapped memory: fits into the L2 cache
-constexpr std::int64_t streamed_bytes = 16 << 10;  // size of a piece summed before it is streamed: fits into the L1 cache
+constexpr std::int64_t afar_bytes =
+    128 << 10;  // size of the pieces that are read from unmapped memory; fits into the L2 cache
+constexpr std::int64_t streamed_bytes =
+    16 << 10;  // size of the pieces that are summed and then streamed; fits into the L1 cache
 
 bool fills(std::int64_t cache_bytes, const Plan& plan) {
   const Problem& p = plan.problem;
@@ -63,7 +65,7 @@ bool MappedOperation::go_on() {
     if (!done_[a]) {
       const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
-      if (unshown_ && takes_time) flush();  // other ranks wait for the bits of earlier steps
+      if (unshown_ && takes_time) flush();  // other ranks may be waiting for the bits of earlier steps
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -108,7 +110,7 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// Begins a part. flush() shows this to the other ranks only after the input has been copied, because from then on they may
+// Begins a part. The other ranks see this only after flush(), which must follow the copy of the input, because they may then
 // write to this rank's buffers.
 void MappedOperation::begin(const Part& part, std::int64_t first) {
   if (part_ != &part) {
@@ -160,7 +162,7 @@ bool MappedOperation::has_happened(const Event& event) {
   const std::uint64_t word = load_acquire(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
   return has_reached(load_acquire(slot.word),
-                     tag_ + one_turn);  // a peer that is at the next slice has done all steps of this one
+                     tag_ + one_turn);  // a peer that has begun the next slice has done all steps of this slice
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -225,9 +227,9 @@ void MappedOperation::take(const Action& action) {
 }
 
 // If all sources are mapped, sums them in one pass. Otherwise sums in pieces: the kernel reads a piece of each unmapped
-// source, then the pieces are added. If the vectors exceed the caches, also sums in pieces: each piece is summed in the
-// caches, then written to its targets by non-temporal stores. In place this does not pay, because a target is also a source
-// and so is in the caches already.
+// source, then the pieces are added. Vectors that exceed the caches are also summed in pieces: each piece is summed in the
+// caches, then written to its targets by non-temporal stores. In place this is not worthwhile, because a target is also a
+// source and so is already in the caches.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -323,8 +325,7 @@ bool MappedOperation::may_be_written() noexcept {
 void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
-  // Other cores hold the cache line of the next slot, because peers have read it. Fetches the line for writing ahead of
-  // time.
+  // Prefetches the cache line of the next slot for writing. Peers have read this line, so other cores hold copies of it.
   __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots], 1);
 }
 

@@ -1,12 +1,12 @@
 // One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on flag pages
 // (flag_page.hpp).
 //
-// Only an operation's first run may allocate. With ordinary buffers, which peers cannot map, it allocates bounce buffers in
-// symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel reads. For sums of
-// vectors that exceed the caches, it allocates space for one piece.
+// An operation allocates only in its first run. Peers cannot map ordinary buffers. For such buffers, the first run allocates
+// bounce buffers in symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel
+// reads. If vectors to be summed exceed the caches, it allocates space for one piece.
 //
-// Cost on two cores: besides copying, a step whose data are ready takes some tens of ns. A step also waits until the cache
-// line of the peer's flag page has moved from core to core.
+// Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. A step also waits for the
+// transfer of the peer's flag-page cache line from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -36,10 +36,10 @@ class MappedOperation final : public Operation {
   };
 
   bool go_on();
-  bool enter();  // takes the slot of this call; false if a member still uses it
+  bool enter();  // occupies this call's slot; false if a member still uses it
   bool agree();  // decides with all ranks whether to run in slices; false until all have begun the call
   void begin(const Part& part, std::int64_t first);
-  bool meet(int rank);  // whether that rank has begun this part; throws if it made another call
+  bool meet(int rank);  // whether that rank has begun this part; throws if it made a different call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
   bool ready(const Action& action);
@@ -48,7 +48,7 @@ class MappedOperation final : public Operation {
   void sum(const Action& action);
   void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
-  void publish(std::size_t a);  // marks step a as happened: shown at once, except for word 0, which flush() shows
+  void publish(std::size_t a);  // marks step a as happened. Peers see this at once, but bits in word 0 only after flush()
   void flush();
   bool finish();
   void leave();
@@ -74,7 +74,7 @@ class MappedOperation final : public Operation {
   Places places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // the words of this part, as they are on this rank's flag page
+  std::vector<std::uint64_t> words_;  // the words of this part on this rank's flag page
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;
@@ -88,7 +88,8 @@ class MappedOperation final : public Operation {
   const Part* part_ = nullptr;
   std::int64_t slice_ = 0, first_ = 0;  // the index and the first element of the slice
   std::uint64_t moved_ = 0;
-  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // number of parts so far; tags of this part and of the call's first
+  // The number of parts so far; the tags of this part and of the call's first part.
+  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;
 };

@@ -25,7 +25,8 @@ const Whereabouts& Places::find() {
   for (const int which : {input, output}) {
     place_[which] = static_cast<std::byte*>(vector_[which]);
     const std::int64_t vector = std::max(homes[input] + counts[input], homes[output] + counts[output]);
-    const std::int64_t whole = p.in_place ? vector : counts[which];  // in place, input and output are in one vector
+    // In an in-place call, input and output are parts of one vector.
+    const std::int64_t whole = p.in_place ? vector : counts[which];
     const bool worth_a_copy = slice_count_ > 0 || !reach_.can_read() || whole * element_ <= reach_.copied_up_to;
     where_.stays[which] = !(reach_.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
     if (!where_.stays[which]) continue;

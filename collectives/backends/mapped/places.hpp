@@ -1,6 +1,6 @@
-// Where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not mapped. Either
-// the kernel reads them for a peer, or they are copied to and from a bounce buffer. A bounce buffer is a buffer in symmetric
-// memory, which the first such call allocates.
+// Decides where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not
+// mapped. Either the kernel reads them for a peer, or they are copied to and from a bounce buffer in symmetric memory. The
+// first call that needs a bounce buffer allocates it.
 //
 //   buffer                                         peers access
 //   mapped                                         the buffer
@@ -16,10 +16,10 @@ namespace chorale::mapped {
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
 
-struct Whereabouts {     // what a rank shows to its peers
+struct Whereabouts {     // what a rank tells its peers about its buffers
   Location location[3];  // of input, output and scratch
-  bool stays[3];   // every slice uses the same location (a bounce buffer or scratch); otherwise slices are consecutive there
-  bool in_slices;  // this rank has ordinary buffers and can run the call only in slices
+  bool stays[3];         // true: all slices use this location in turn; false: slices are consecutive from this location
+  bool in_slices;        // this rank's buffers are ordinary, so it can run the call only in slices
 };
 
 class Places {

@@ -68,7 +68,7 @@ class Compiler {
     return sum;
   }
 
-  // The offset of a send's data in the sender's stage: the data of a rank's sends lie there one after another.
+  // The offset of a send's data in the sender's stage, which holds the data of the rank's sends one after another.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -94,7 +94,7 @@ class Compiler {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
     }
-    if (step.kind == Kind::recv_reduce)  // in rank order, including our own contribution
+    if (step.kind == Kind::recv_reduce)  // in rank order, including this rank's own contribution
       std::sort(action.from.begin(), action.from.end(), [](const Spot& a, const Spot& b) { return a.rank < b.rank; });
     return action;
   }
@@ -109,8 +109,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // The receiver's earlier steps use the target. Writing is safe if only the maker still reads the data there, because it
-    // reads each element before it writes the element.
+    // Earlier steps of the receiver may access the target. Writing is safe if only the maker still reads the data there,
+    // because it reads each element before it writes that element.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
@@ -150,8 +150,8 @@ class Compiler {
     }
   }
 
-  // Called once it is known which data are staged and which are written by senders. Sets which steps the flag page shows,
-  // and the receiving steps that this rank waits for.
+  // Called once it is decided which data are staged and which data senders write. Determines which steps the flag page
+  // shows, and for which receiving steps this rank waits.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

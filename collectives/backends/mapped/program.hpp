@@ -1,6 +1,6 @@
 // A schedule compiled for memory that peers can map. A message needs no buffer: the receiver reads the sender's memory once
-// the sender's step has happened. So a rank must know the steps of all ranks. It computes them itself, because all schedules
-// are functions of the same problem.
+// the sender's step has happened. So a rank must know the steps of all ranks. It computes these steps itself, because all
+// schedules are functions of the same problem.
 //
 //   send                     shows that its data are ready; small data are copied to this rank's flag page (flag_page.hpp)
 //   recv                     waits for the sender's step, then copies the data
@@ -21,7 +21,7 @@ namespace chorale::mapped {
 struct Event {
   int rank;
   int step;
-  bool only_if_read = false;  // no need to wait if this rank has written the data to that rank's memory
+  bool only_if_read = false;  // no need to wait if this rank itself wrote the data to that rank's memory
 };
 
 // Where data begin in the memory of any rank of the group.
@@ -38,9 +38,10 @@ struct Action {
   Spot into{};                  // the target on this rank; unused by sends
   std::vector<Spot> from;       // the sources; for a send, the data that it sends
   std::vector<Spot> also_into;  // targets on other ranks, to which this rank writes directly
-  // For a recv: the sender writes the data, if it has mapped this rank's output. Then this action waits only for the sender.
+  // For a recv: true: the sender writes the data, if it has mapped this rank's output. Then this action only waits for the
+  // sender.
   bool written = false;
-  bool shown = false;          // the flag page shows that this step has happened, because other ranks look for it
+  bool shown = false;          // the flag page shows that this step has happened, because other ranks check it
   std::vector<Event> events;   // steps of senders to wait for
   std::vector<int> after;      // steps of this rank to wait for
   std::vector<Event> readers;  // for each send in `after`, the receiving steps to wait for
@@ -48,12 +49,12 @@ struct Action {
 
 struct Program {
   std::vector<Action> actions;
-  std::vector<Event> at_the_end;  // steps of other ranks that read this rank's memory: the call ends after them
-  bool staged = false;            // all sent data go through the stages of the flag pages
+  std::vector<Event> at_the_end;  // steps of other ranks that read this rank's memory; the call ends after these steps
+  bool staged = false;            // all sent data pass through the stages of the flag pages
   std::int64_t scratch_count = 0;
 };
 
-constexpr std::int64_t never_staged = -1;  // as stage_elements: no data are staged
+constexpr std::int64_t never_staged = -1;  // passed as `stage_elements`: no data are staged
 // Compiles the program of `rank`. Data are staged if each rank sends at most `stage_elements` elements.
 Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
 

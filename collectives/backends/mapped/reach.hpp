@@ -1,4 +1,4 @@
-// How a rank reaches another rank's memory: through a mapping if there is one, otherwise the kernel copies the data.
+// How a rank accesses another rank's memory: through a mapping if there is one, otherwise by a copy that the kernel makes.
 //
 // A Location names an address of one rank, its owner, in a way that all ranks understand. It is an offset into the owner's
 // symmetric memory or, for ordinary memory, the owner's virtual address.
@@ -27,11 +27,12 @@ class Reach {
   // the L2 cache.
   std::int64_t slice_bytes = 512 << 10;
 
-  // Other calls copy an ordinary buffer of up to this size to symmetric memory and back. That is faster than a read by the
-  // kernel, which pins pages. The kernel reads larger buffers.
+  // Other calls copy an ordinary buffer of up to this size to symmetric memory and back. This is faster than a read by the
+  // kernel, which must pin the buffer's pages. The kernel reads larger buffers.
   std::int64_t copied_up_to = 8 << 20;
 
-  // Calls whose data exceed the caches use non-temporal stores. Read from the system once, because this takes 10 µs.
+  // Calls whose data exceed the caches use non-temporal stores. The value is read from the system only once, because this
+  // takes 10 µs.
   const std::int64_t cache_bytes = last_level_cache_bytes();
 };
 

@@ -1,7 +1,7 @@
-// How ranks of one host reach each other's memory (reach.hpp): each rank has an arena, memory that all others map. The
-// kernel can also read ordinary memory of another rank, by process_vm_readv, if this is allowed. A rank cannot try that
-// alone. It tries the system call on its own process, and Yama's ptrace_scope tells whether the call also works on other
-// processes.
+// How ranks of one host access each other's memory (reach.hpp). Each rank has an arena, which is memory that all other ranks
+// map. The kernel can also read ordinary memory of another rank, by process_vm_readv, if this is allowed. A rank cannot test
+// that alone. So it tests the system call on its own process, and reads from Yama's ptrace_scope whether the call also works
+// on other processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>
@@ -25,9 +25,9 @@
 namespace chorale::mapped {
 namespace {
 
-// The bytes of an arena: as much as the machine has memory, because untouched pages cost nothing. Under a limit of the
-// address space (ulimit -v), each rank needs addresses for the arenas of all ranks, and for its own libraries and heap. So
-// the arenas then share half of the addresses that are left on the rank that has the fewest.
+// The size of an arena in bytes. It is the size of the machine's memory, because untouched pages cost nothing. But if the
+// address space is limited (ulimit -v), each rank needs addresses for the arenas of all ranks, and for its own libraries and
+// heap. Then the arenas share half of the free addresses of the rank that has the fewest.
 std::int64_t arena_bytes(const mpi::Runtime& host) {
   constexpr std::int64_t fewest = 16 << 20;
   const std::int64_t left = free_addresses(), each = left < 0 ? memory_bytes() : left / 2 / host.size();
@@ -41,8 +41,8 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
   return least;
 }
 
-// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary. Only the kernel can read
-// such memory for a peer.
+// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary, and only the kernel can read
+// it for a peer.
 class SharedReach final : public Reach {
  public:
   SharedReach(const mpi::Runtime& runtime, bool can_read)
@@ -100,8 +100,8 @@ class SharedReach final : public Reach {
 
 }  // namespace
 
-// With ptrace_scope 1, only a parent may read its child processes, unless the target process allows more by prctl. Our ranks
-// do so.
+// With ptrace_scope 1, a process may read only its child processes, unless the target process allows more by prctl. Our
+// ranks do that.
 DirectReads direct_reads() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};

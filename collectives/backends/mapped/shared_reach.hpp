@@ -1,4 +1,4 @@
-// The Reach of processes on one host: each rank has an arena, memory that all other ranks map (shared_reach.cpp).
+// The Reach of processes on one host: each rank has an arena, which is memory that all other ranks map (shared_reach.cpp).
 #pragma once
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
-// same element of the inputs. So the call equals a sequence of calls, one per slice. This is used if a rank's buffers lie in
-// ordinary memory, which peers cannot map. Such buffers are copied through a bounce buffer in symmetric memory. A slice is
-// still in the L2 cache when peers read it; a whole vector would not be.
+// same element of the inputs. So the call equals a sequence of calls, one per slice. Calls are cut if a rank's buffers are
+// in ordinary memory, which peers cannot map. Such buffers are copied through a bounce buffer in symmetric memory. A slice
+// is still in the L2 cache when peers read it; a whole vector would not be.
 //
 //   buffers       | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                      ⇅
@@ -14,7 +14,7 @@
 
 namespace chorale::mapped {
 
-// A whole call or one of its slices, as an operation runs it.
+// What an operation runs at a time: a whole call or one of its slices.
 struct Part {
   Part(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
@@ -30,7 +30,7 @@ class Slices {
   std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
   std::int64_t each() const { return each_; }  // elements per slice; the last may have fewer
-  const Part& part(std::int64_t slice);        // compiled at the first request
+  const Part& part(std::int64_t slice);        // compiled when first requested
 
  private:
   const Plan& plan_;

@@ -1,5 +1,5 @@
-// The common part of the two backends on mapped memory, shm and threads. They differ in how a rank reaches another rank's
-// memory (Reach), and in how ranks exchange numbers at the start.
+// The common part of the two backends on mapped memory, shm and threads. They differ in how a rank accesses another rank's
+// memory (Reach), and in how ranks exchange numbers during set-up.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 

@@ -65,8 +65,8 @@ void CallAgreement::examine() {
   if (!gave_up_.empty()) throw_gave_up(gave_up_, "");
 }
 
-// Reads only the control messages that say that a peer closed or left. The caller waits only for these, so no calls
-// are compared.
+// Reads only the control messages that say that a peer closed or left. The caller waits only for these, so this function
+// compares no calls.
 void CallAgreement::hear_out() noexcept try {
   control_.listen();
   control_.inbox().remove_if([&](const ControlMessage& message) {
@@ -74,7 +74,7 @@ void CallAgreement::hear_out() noexcept try {
     if (message.to == own_ && says_closed) read(message);
     return message.to == own_ && says_closed;
   });
-} catch (const std::exception&) {  // the caller goes on waiting, up to its own time limit
+} catch (const std::exception&) {  // the caller continues to wait, up to its own time limit
 }
 
 void CallAgreement::read(const ControlMessage& message) {
@@ -128,10 +128,10 @@ void CallAgreement::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(message(ControlMessage::Kind::closed));
 }
 
-// Throws if a peer left the group before it made call `sequence`. A farewell alone is no error, because it may overtake the
-// sender's last messages; so this function compares the numbers of calls. The farewell on a pair always comes before the one
-// on its parent group. So if a peer left the parent and no farewell came for the pair, the peer never created the pair and
-// sent nothing on it.
+// Throws if a peer left the group before it made call `sequence`. A farewell alone is not an error, because it may overtake
+// the sender's last data messages. So this function compares the numbers of calls. The farewell on a pair always comes
+// before the one on its parent group. So if a peer left the parent and no farewell came for the pair, the peer never created
+// the pair and sent nothing on it.
 void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -193,8 +193,8 @@ void CallAgreement::wrong_length(int peer, const std::string& words, std::int64_
               "make the same calls in the same order on all ranks of a group");
 }
 
-// Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is no error, and must not be flooded with
-// control messages.
+// Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is not an error, and must not be flooded
+// with control messages.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   agreement_->examine();

@@ -1,5 +1,5 @@
-// Detects that ranks make different calls, or that a rank gave up or left. Such a mistake then ends in an error on every
-// rank instead of a hang. Ranks detect it by control messages (control.hpp):
+// Detects that ranks make different calls, or that a rank gave up or left. Every rank then gets an error instead of a hang.
+// Ranks detect the problem by control messages (control.hpp):
 //
 //   rank 1 waits long in its call 7, an all_gather        ask ──→  rank 0, whose call 7 was a broadcast, throws and gives up
 //   rank 1 learns why                                       ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
@@ -7,20 +7,19 @@
 //
 // A rank that leaves a group sends a farewell to each other member. The farewell carries the number of calls that the rank
 // made, and their history. A history is a hash that is equal on ranks whose calls are the same. A rank that waits in a call
-// which the leaver never makes throws at once. The histories are compared too, because the last calls of two ranks may
+// that the departed rank never made throws at once. The histories are compared too, because the last calls of two ranks may
 // differ although neither rank waits for the other. An example is two broadcasts from different roots.
 //
-// A CallAgreement belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has
-// learned from control messages. A CallWatch belongs to an operation and watches its current call.
+// A CallAgreement belongs to a group. It holds the newest calls that this rank made in the group (history.hpp), and what
+// this rank has learned from control messages. A CallWatch belongs to an operation and watches its current call.
 //
-// Invariants; tests/collectives/backends/call_agreement_test.cpp explores them over every order of steps and control
-// messages:
+// Invariants; tests/collectives/backends/call_agreement_test.cpp checks them for every order of steps and control messages:
 //
 //   - Calls are compared by their group, sequence and history. A control message names all three exactly. So if the calls of
 //     two ranks agree, no control message makes a rank report a difference, however late it arrives.
 //   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its control messages.
-//   - If two ranks have left after equally many calls and their newest calls differ, at least the rank that receives the
-//     other's farewell last detects the difference, when it leaves or later.
+//   - Suppose that two ranks have left after equally many calls and their newest calls differ. Then at least the rank that
+//     receives the other's farewell last detects the difference, when it leaves or later.
 //   - No rank waits forever in a call that a member never made because it left.
 //   - A rank sends `closed` once, after its last receive on this group has ended. From then on it reads no message from this
 //     group, so a peer that has received `closed` may reuse the buffers of its unfinished sends.
@@ -50,7 +49,7 @@ class CallAgreement {
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
   // A hash of a call's history and of this group's incarnation. The incarnation is a hash of the members and their group
-  // numbers. No other group with the same id has the same members and numbers. Equal on all ranks.
+  // numbers. No other group with the same id has the same members and numbers. The result is equal on all ranks.
   std::uint64_t mark(std::uint64_t history) const { return (history ^ incarnation_) * 0x9e3779b97f4a7c15u; }
 
   void enter(const Plan& plan) { calls_.enter(plan); }
@@ -75,7 +74,7 @@ class CallAgreement {
   void tell(std::span<const char> news) noexcept;
   bool heard(std::span<char> news);
 
-  // These two throw. `sequence` and `words` describe our own call, `theirs` the peer's.
+  // Both functions always throw. `sequence` and `words` describe this rank's call, and `theirs` describes the peer's call.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
     calls_.differs(peer, sequence, theirs);
   }
@@ -111,7 +110,7 @@ class CallWatch {
     agreement_->note(run, signature_);
   }
   void examine();
-  void ask();  // asks all peers once: this rank knows that one of them made another call
+  void ask();  // asks all peers once, when this rank knows that one of them made a different call
 
  private:
   CallAgreement* agreement_;

@@ -16,10 +16,10 @@ class MpiControlChannel final : public ControlChannel {
     mpi::check(PMPI_Comm_rank(comm_.get(), &rank_));
   }
 
-  // MPI may still be sending some messages, so their memory is never freed. A message that no rank receives stays in MPI,
-  // and MPICH would deliver it to a later communicator with the same context id. MPICH reuses a context id only once no rank
-  // has the old communicator. So a rank that has sent messages does not free the communicator, unless it has received all
-  // messages sent to it. In that case all groups ended without an error, and no message is left.
+  // MPI may still be sending some messages, so their memory is never freed. A message that no rank receives stays queued in
+  // MPI, and MPICH would deliver it to a later communicator with the same context id. MPICH reuses a context id only once no
+  // rank has the old communicator. So a rank that has sent messages does not free the communicator, unless it has received
+  // all messages sent to it. In that case all groups ended without an error, and no message is left.
   ~MpiControlChannel() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -35,7 +35,7 @@ class MpiControlChannel final : public ControlChannel {
       Sent& sent = sent_.emplace_back(Sent{message, MPI_REQUEST_NULL});
       has_sent_ = true;
       PMPI_Isend(&sent.message, sizeof(ControlMessage), MPI_BYTE, to, tag, comm_.get(), &sent.request);
-    } catch (const std::exception&) {  // out of memory: the peers' timeouts will end their waits
+    } catch (const std::exception&) {  // out of memory: the peers' timeouts will end their waiting
     }
   }
 

@@ -1,6 +1,7 @@
-// Control messages are those that ranks exchange beside the data of their collectives. A control message asks a peer about a
-// slow call, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or takes long,
-// ranks send only farewells. (The backend nccl also sends one with each call, and one with each communicator's id.)
+// Control messages are the messages that ranks exchange in addition to the data of their collectives. A control message asks
+// a peer about a slow call, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or
+// takes long, farewells are the only control messages. (The backend nccl also sends one for each call, and one for each new
+// communicator.)
 //
 //   rank 0   group 7 ─┐  "in your group 4: which call is your 12th?"    ┌─ group 4   rank 1
 //                     └──────────────── message ───────────────────────▶┘
@@ -11,12 +12,13 @@
 //   1. Each rank gives every group that it joins a number: 1, 2, 3, … It never uses a number again. The same group may have
 //      different numbers on two ranks.
 //   2. Members learn each other's numbers while the group is created (Transport::offer). A message carries the recipient's
-//      number of the group, so it reaches exactly the group it was written for, or none.
-//   3. A message for a group that this rank has left is dropped, unless it says that its sender left too: the calls named in
-//      a farewell must still be compared with this rank's. A message for a group that this rank is still creating is kept.
-//   4. Two ranks of a group that exchange data in one direction form a pair. A pair has no number: the number of its parent
-//      group and the direction identify it. A pair ends no later than its parent.
-//   5. A farewell is the last message that its sender writes to that group, and arrives after all earlier ones.
+//      number of the group, so it reaches exactly the group that it was written for, or no group.
+//   3. A message for a group that this rank has left is dropped, unless it says that its sender left too. For example, the
+//      calls that a farewell names must still be compared with this rank's calls. A message for a group that this rank is
+//      still creating is kept.
+//   4. Two ranks of a group that exchange data in one direction form a pair. A pair has no number of its own; the number of
+//      its parent group and the direction identify it. A pair ends no later than its parent.
+//   5. A farewell is the last message that its sender writes to that group, and it arrives after all earlier messages.
 //
 // Group ids (Membership::id) are reused, so they never decide where a message goes.
 #pragma once
@@ -32,16 +34,16 @@
 
 namespace chorale {
 
-// The group that a control message is for, as its recipient numbers groups.
+// The group that a control message is for, by the recipient's number of that group.
 struct Address {
-  std::uint64_t number = 0;         // the group's number; for a pair, its parent's
+  std::uint64_t number = 0;         // the group's number; for a pair, the parent group's number
   std::int32_t from = -1, to = -1;  // for a pair, its direction in world ranks; otherwise −1
   bool operator==(const Address&) const = default;
 };
 
 struct ControlMessage {
-  // ask: which call is this? poison: the sender gave up. closed: the sender receives no more data messages. news: data from
-  // the group's first member. farewell: the sender left.
+  // ask: names the sender's call, for the recipient to compare with its own. poison: the sender gave up. closed: the sender
+  // receives no more data messages. news: data from the group's first member. farewell: the sender left.
   enum class Kind : std::int32_t { ask, poison, closed, news, farewell };
   Kind kind;
   std::int32_t sender;  // world rank
@@ -50,8 +52,8 @@ struct ControlMessage {
   char text[472];  // the call in words; for poison, which rank gave up, and why; for news, 472 bytes of data
 };
 
-// Carries control messages between the ranks of a world. Every message arrives; messages from one rank to another keep their
-// order.
+// Carries control messages between the ranks of a world. Every message arrives, and messages from one rank to another arrive
+// in the order in which they were sent.
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
@@ -63,11 +65,11 @@ class ControlChannel {
 
 std::unique_ptr<ControlChannel> control_channel_over_mpi(MPI_Comm world);  // collective
 
-// Where one rank sends and receives control messages: the numbers of its groups, and the messages for groups that have not
-// ended.
+// Sends and receives one rank's control messages. Holds the numbers of the rank's groups, and the messages for groups that
+// have not ended.
 class ControlEndpoint {
  public:
-  using Compare = std::function<void(const ControlMessage& farewell)>;  // throws if its sender made other calls
+  using Compare = std::function<void(const ControlMessage& farewell)>;  // throws if the sender made different calls
 
   explicit ControlEndpoint(std::unique_ptr<ControlChannel> channel) : channel_(std::move(channel)) {}
   explicit ControlEndpoint(MPI_Comm world) : ControlEndpoint(control_channel_over_mpi(world)) {}
@@ -99,7 +101,7 @@ class ControlEndpoint {
   std::set<std::uint64_t> open_;                  // numbers of groups that have not ended
   std::set<std::pair<std::uint64_t, int>> left_;  // (number of an open group, world rank that has left the group)
   std::map<std::uint64_t, Ended> ended_;          // by number: groups that this rank has left, but not all members
-  bool is_complete_ = true;                       // this rank has left all its ended groups without an error
+  bool is_complete_ = true;                       // no group of this rank has ended with an error
   std::list<ControlMessage> inbox_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int unknown = -1;
 
 // Gives each message a group number, and each step the number of the group in which it completes. A step or message gets its
-// number once all steps that it waits for have numbers; this is repeated until nothing changes.
+// number once all steps that it waits for have numbers. The search repeats until nothing changes.
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks)
@@ -78,7 +78,7 @@ class Grouping {
     return moved;
   }
 
-  // Messages from one rank to another keep their order, because they are matched in that order.
+  // Messages from one rank to another get numbers in the order of their steps, because they are matched in that order.
   bool number_messages() {
     bool moved = false;
     std::map<std::pair<int, int>, int> before;

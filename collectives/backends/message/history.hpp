@@ -1,5 +1,5 @@
-// The calls that a rank has made on one group: how many, and the newest 64 of them in words and as histories. A history is a
-// hash that is equal on all ranks whose calls have been the same so far.
+// The calls that a rank has made on one group: their number, and the newest 64 of them, in words and as histories. A history
+// is a hash that is equal on all ranks whose calls have been the same so far.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. Steps
-// that may begin do so at once, receives first, so that arriving messages find their buffers.
+// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. All such
+// steps begin at once, receives first, so that arriving messages find their buffers.
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
@@ -27,7 +27,7 @@ class Messenger {
   virtual void start(const Run& run) = 0;           // a run begins
   virtual bool post(int message, void* place) = 0;  // true: already complete
   virtual std::span<const int> progress() = 0;      // the messages completed since the last call
-  virtual void examine() {}                         // called when nothing has moved for a while; throws if it sees an error
+  virtual void examine() {}  // called when there has been no progress for a while; throws if it detects an error
 
   // These three are called after an error, like their counterparts in Operation.
   virtual void cancel() noexcept {}                       // cancels unmatched receives; a send cannot be canceled
@@ -52,7 +52,7 @@ class MessageOperation final : public Operation {
   bool may_be_read() noexcept override { return messenger_->is_sending(); }
 
  private:
-  // A queue of steps that may begin. Each enters once per run, so a plain array suffices.
+  // A queue of steps that may begin. Each step enters the queue once per run, so a plain array suffices.
   struct Line {
     std::vector<int> steps;
     std::size_t head = 0, tail = 0;
@@ -79,15 +79,15 @@ class MessageOperation final : public Operation {
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // by step: number of releases, and of messages, that the step still waits for
-  std::vector<std::uint8_t> posted_;    // by message: posted and not over, so a peer must act
+  std::vector<int> waits_, under_way_;  // by step: the numbers of releases and of messages that the step still waits for
+  std::vector<std::uint8_t> posted_;    // by message: posted and not over, so it needs an action of the peer
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
-// Creates a plan's operation. Carrier is a subclass of Messenger; the first arguments of its constructor are `line`.
+// Creates a plan's operation. Carrier is a subclass of Messenger whose constructor takes `line` as its first arguments.
 template <class Carrier, class... Line>
 std::unique_ptr<Operation> over_messages(CallAgreement& agreement, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {

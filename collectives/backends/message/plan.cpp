@@ -30,7 +30,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   }
   if (step.kind != Kind::send)
     for (const Range& own : step.src) plan.spots.push_back(spot(own));
-  if (step.kind == Kind::recv_reduce) {  // addends are in rank order: moves this rank's own between those of its peers
+  if (step.kind == Kind::recv_reduce) {  // moves this rank's own addend between those of its peers, to get rank order
     const auto before = std::lower_bound(step.peers.begin(), step.peers.end(), rank) - step.peers.begin();
     for (std::size_t i = 0; i < step.peers.size(); ++i)
       plan.spots.push_back(plan.messages[static_cast<std::size_t>(flat.messages.first) + i].spot);

@@ -1,11 +1,12 @@
-// A schedule in a flat form for backends that send messages: arrays of steps, of their messages and of dependencies. To run
-// it, a backend neither searches nor allocates.
+// A schedule in a flat form for backends that send messages: arrays of steps, of their messages and of dependencies. A
+// backend can run it without searching or allocating.
 //
 //   schedule     2  recv_reduce from 1,3   input[0..4) + received → output[0..4)   after 0
 //   step         2  messages 5,6   addends: workspace 0, input 0, workspace 64   waits: step 0 over, earlier messages posted
 //
 // Messages from one rank to another are matched in order. So a step also waits until the messages of earlier steps with the
-// same peer and direction are posted. A recv_reduce receives into the workspace, behind the schedule's own scratch.
+// same peer and direction are posted. A recv_reduce receives into the part of the workspace that follows the schedule's own
+// scratch.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -37,7 +38,7 @@ struct FlatStep {
   Spot dst;
   std::int64_t count = 0;  // number of elements at dst
   int waits = 0;           // number of releases that this step needs before it may begin
-  Indices over, posted;    // in `released`: steps that are released when this one is over, and when its messages are posted
+  Indices over, posted;    // in `released`: the steps to release when this step is over, and when its messages are posted
 };
 
 struct MessagePlan {

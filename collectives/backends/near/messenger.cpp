@@ -90,7 +90,7 @@ void Messenger::cancel() noexcept {
     if (!line.taken) post_.cancel(line.incoming);
 }
 
-// A send does not count if its receiver has sent `closed`, because that rank takes no more messages.
+// A send does not count if its receiver has sent `closed`, because the receiver accepts no more messages.
 bool Messenger::is_sending() noexcept {
   return std::ranges::any_of(active_, [&](int message) {
     const Line& line = lines_[static_cast<std::size_t>(message)];

@@ -23,10 +23,10 @@ class Messenger final : public chorale::Messenger {
   struct Line {       // a message of the plan
     int peer, local;  // the peer's rank in the world and on the host
     std::int64_t bytes;
-    std::uint64_t* taken;               // the word that the receiver sets when it has the data; null: this is a receive
-    std::uint64_t run = 0, number = 0;  // sends: how often this message was sent; the number of its newest notice
+    std::uint64_t* taken;               // the word that the receiver sets once it has copied the data; null for a receive
+    std::uint64_t run = 0, number = 0;  // for sends: how often this message was sent, and the number of its newest notice
     Incoming incoming = {};
-    Buffer copy = {};  // sends: a copy of the data in the arena, if the receiver cannot read the data in place
+    Buffer copy = {};  // for sends: a copy of the data in the arena, if the receiver cannot read the caller's buffer
   };
   bool is_over(const Line& line) const;
   void send(Line& line, const void* data);

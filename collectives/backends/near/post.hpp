@@ -2,14 +2,15 @@
 // copies the data from the sender's buffer. An arena is memory of one rank that all ranks of the host map.
 //
 //   rank 0's arena                                       rank 1
-//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, even if their receive is not posted yet
+//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, even if the receive is not posted yet
 //   the data                                       ──▶   copies the data once the receive is posted …
 //   the message's `taken` word                     ◀──   … then writes the notice's `run` there: the send is over
 //
-// A message of up to 448 bytes is carried in its notice; such a send is over once the notice is in the ring.
+// A message of up to 448 bytes is stored in its notice, and its send is over once the notice is in the ring.
 //
 // Invariants:
-//   - Each word has one writer: the receiver writes `taken` and `seen` (its count of notices taken), the sender all others.
+//   - Each word has one writer. The receiver writes `taken` and `seen`, its count of notices taken; the sender writes all
+//     other words.
 //   - The sender writes a notice's number after all its other fields; the receiver reads the number first.
 //   - Whenever a receiver makes progress on any call, it takes all notices that have arrived. So a full ring always empties,
 //     and the order of receives cannot cause a deadlock.
@@ -30,9 +31,9 @@ constexpr std::int64_t carried_bytes = 448;
 
 struct alignas(64) Notice {
   std::uint64_t number = 0;                            // counts the notices of this ring from 1
-  std::uint64_t group = 0, sequence = 0, history = 0;  // of the message's call: see CallAgreement::mark
+  std::uint64_t group = 0, sequence = 0, history = 0;  // the message's call: see CallAgreement::mark
   std::int64_t bytes = 0;                              // length of the message
-  mapped::Location data = 0, taken = 0;                // unused if the message is carried here
+  mapped::Location data = 0, taken = 0;                // locations; unused if the notice holds the message
   std::uint64_t run = 0;                               // the value that the receiver writes to `taken`
   std::byte carried[carried_bytes];
 };
@@ -54,14 +55,14 @@ class Post {
   Post(const mpi::Runtime& runtime, const Topology& topology);  // collective
 
   bool is_near(int world_rank) const { return local(world_rank) >= 0; }
-  // The rank on this host; −1 if it is on another host.
+  // The rank's index on this host; −1 if it is on another host.
   int local(int world_rank) const { return locals_[static_cast<std::size_t>(world_rank)]; }
   mapped::Reach& reach() const { return *reach_; }
 
   std::uint64_t send(int to, const Notice& notice);  // assigns the notice's number and returns it
   // Whether the notice with this number is in the ring.
   bool has_sent(int to, std::uint64_t number) const { return peers_[static_cast<std::size_t>(to)].sent >= number; }
-  void receive(Incoming& incoming);  // over at once if the message has arrived
+  void receive(Incoming& incoming);  // completes at once if the message has arrived
   void cancel(const Incoming& incoming) noexcept;
   void progress();
 
@@ -86,7 +87,7 @@ class Post {
 
   mpi::Runtime host_;
   std::unique_ptr<mapped::Reach> reach_;
-  std::vector<int> locals_;  // by world rank: its rank on this host, or −1
+  std::vector<int> locals_;  // by world rank: its index on this host, or −1
   Buffer outboxes_;
   std::vector<Peer> peers_;          // by rank on the host
   std::vector<Incoming*> receives_;  // in the order in which they were posted

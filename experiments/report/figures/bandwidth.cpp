@@ -1,6 +1,5 @@
 // Latency and bandwidth of each question (bench_series.hpp) by vector size, one line per series, such as a backend and an
-// algorithm. Dashed lines show the same loads and stores without
-// waits, and the cost model. Bandwidth is the vector's bytes
+// algorithm. Dashed lines show the same loads and stores without waits, and the cost model. Bandwidth is the vector's bytes
 // divided by the time. If there are many series, only the best are named.
 #include <fmt/format.h>
 

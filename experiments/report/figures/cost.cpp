@@ -1,5 +1,5 @@
-// On what the ranks of each stage spend a step in virtual time: kinds of kernels, and waits, by the axis whose calls
-// they wait for. Repetitions in virtual time are equal, so the first stands for all.
+// How the ranks of each stage spend a step in virtual time: on kinds of kernels, and on waits for the calls of each axis.
+// Repetitions in virtual time are equal, so only the first is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Spending spending_of(const Run& run) {
   return s;
 }
 
-// The kinds of all runs, each once, without those that take no time in any run.
+// The kinds of all runs, without duplicates, and without kinds that take no time in any run.
 std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   std::vector<std::string> kinds;
   for (const Spending& s : all)
@@ -38,7 +38,7 @@ std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   return kinds;
 }
 
-// As many as there are colors: those that take the most time, and "other" for the rest.
+// The kinds to show, as many as there are colors: those that take the most time, and "other" for the rest.
 std::vector<std::string> shown_of(const std::vector<Spending>& all, std::vector<std::string> kinds) {
   if (kinds.size() <= series_colors) return kinds;
   std::map<std::string, double> seconds;
@@ -61,7 +61,7 @@ std::vector<double> in_order(const Spending& s, const std::vector<double>& parts
   return ordered;
 }
 
-// Classes have different numbers of ranks.
+// The mean over all ranks. Classes have different numbers of ranks, so they are weighted.
 std::vector<double> mean_of(const Spending& s, const RunByRank& run) {
   std::vector<double> mean(run.parts.front().size(), 0);
   const double all = total(s.ranks);
@@ -70,7 +70,7 @@ std::vector<double> mean_of(const Spending& s, const RunByRank& run) {
   return mean;
 }
 
-// The share of the step that its greatest part takes: "wait: dp, 31 %".
+// The largest part of the step, with its share: "wait: dp, 31 %".
 std::string greatest(const std::vector<double>& parts, const std::vector<std::string>& kinds) {
   const auto most = std::ranges::max_element(parts);
   return fmt::format("{}, {:.0f} %", kinds[static_cast<std::size_t>(most - parts.begin())], 100 * *most / total(parts));

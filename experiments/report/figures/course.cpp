@@ -1,5 +1,5 @@
 // The course of training, step by step: gradient norm, learning rate, time of a step and MFU, one curve per label. All steps
-// are shown, those of the warm-up too. A column that no run has recorded is left out.
+// are shown, including the warm-up. A column that no run has recorded is left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ LineChart chart_of(const Column& column, const std::vector<Curve>& curves) {
           lines_of(curves)};
 }
 
-// The extremes of a curve over all its runs, not of their medians; and its value at the last step, which is the median.
+// The lowest and the highest value of any run of a curve, not only of the median. `last` is the median at the last step.
 struct Extremes {
   double low = absent, high = absent, last = absent, lowest_at = 0, highest_at = 0;
   std::string highest_in;  // the run

@@ -16,7 +16,7 @@ constexpr std::size_t most_lines = 8, most_names = 5;
 
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// The place of each row of /train on the axis, by step. A resumed run begins after the tokens of the steps before it.
+// The position of each row of /train on the axis, by step. A resumed run begins after the tokens of the steps before it.
 std::map<double, double> places_of(const Run& run, Along along) {
   const Group train = run.group("train");
   const std::vector<double> steps = train.numbers("step"),
@@ -55,12 +55,12 @@ bool Curve::operator==(const Curve& other) const {
 }
 
 Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, Along along, const std::string& group) {
-  std::map<double, std::vector<double>> places, values;  // by step: one of each run
+  std::map<double, std::vector<double>> places, values;  // by step: one value of each run
   for (const Run* run : runs) {
     const std::map<double, double> own = places_of(*run, along);
     const Group table = run->group(group);
     const std::vector<double> steps = table.numbers("step"), numbers = table.numbers(column);
-    std::map<double, double> last;  // after a roll-back a step stands twice in the table
+    std::map<double, double> last;  // after a rollback, the table has the step twice
     for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];
     for (const auto& [step, value] : last)
       if (const auto place = own.find(step); place != own.end())

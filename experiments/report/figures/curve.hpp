@@ -1,7 +1,8 @@
 // Curves of training: a column of /train or /eval by step, tokens or time, one per label. Curves that are equal bit for bit
 // are one line, whose name says "identical".
 //
-//   repetitions   the curve is their median at each step, with their range; two curves are identical only if all of them are
+//   repetitions   the curve is their median at each step, with their range; two curves are identical only if all of their
+//                 repetitions are
 #pragma once
 #include <string>
 #include <vector>

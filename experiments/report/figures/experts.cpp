@@ -15,12 +15,11 @@ namespace {
 
 struct Loads {
   std::string run;
-  std::vector<std::string> blocks;            // their numbers in the model
+  std::vector<std::string> blocks;            // the indices of these blocks in the model
   std::vector<std::vector<double>> of_block;  // by expert
 };
 
-// The medians over the rows of /experts, without the first rows, which are the warm-up; then the medians over the
-// repetitions.
+// The loads are medians over the rows of /experts without the warm-up, and then medians over the repetitions.
 Loads loads_of(const std::vector<const Run*>& runs) {
   const Group group = runs.front()->group("experts");
   Loads loads{.run = runs.front()->label, .blocks = group.words("block")};

@@ -1,8 +1,8 @@
-// The runs side by side: speed, memory, traffic and loss. The runs are judged by speed or by held-out loss (metric.hpp);
-// the table is in that order, and has an interval of that number. Each number is the median over the repetitions; memory is
-// the most that any of them needed. A paired test over the repetitions, in which all runs took turns, or over the seeds
-// decides which run is best (blocks.hpp). ~ marks a run that cannot be distinguished from the best; ? marks too few
-// repetitions or seeds to tell.
+// The runs side by side: speed, memory, traffic and loss. The runs are judged by speed or by held-out loss (metric.hpp). The
+// table is sorted by this metric and shows its interval. Each number is the median over the repetitions; memory is the most
+// that any of them needed. A paired test decides which run is best (blocks.hpp). It pairs the repetitions, in which all runs
+// took turns, or the seeds. ~ marks a run that cannot be distinguished from the best; ? marks too few repetitions or seeds
+// to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 struct Row {
   std::string label;
   std::size_t runs = 0;
-  bool simulated = false;  // repetitions would not differ
+  bool simulated = false;  // in virtual time: repetitions would not differ
   std::string mark = {};   // "? " or "~ "
   ByBlock judged;          // the number that decides, by block; empty: the runs have none
   Summary of_judged = {.median = absent, .ci_low = absent, .ci_high = absent};
@@ -41,14 +41,15 @@ Row row_of(const std::vector<const Run*>& runs, const Criterion& criterion) {
   row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
   row.predicted = median([](const Run& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
   row.judged = per_block(runs, criterion.samples);
-  if (!row.judged.empty())  // a spread over the steps of one run, but not over its one loss
+  if (!row.judged.empty())  // the steps of one run give a spread; its single loss does not
     row.of_judged = criterion.highest_is_best ? spread_of(runs, criterion.samples) : summarize(row.judged);
   return row;
 }
 
 std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4); }
 
-// Whether the rows differ from the best. Rows with too few blocks are left out of the test: they say nothing of the others.
+// Whether the rows differ from the best. Rows with too few blocks are left out of the test, because they say nothing about
+// the others.
 struct Verdict {
   std::size_t first = 0;             // the best row with enough blocks: the others are compared with it
   std::size_t alike = 0;             // the rows that cannot be distinguished from it
@@ -59,7 +60,7 @@ struct Verdict {
   std::string test;  // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
 };
 
-// Also marks the rows.
+// Returns the verdict, and sets the marks of the rows.
 Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
   Verdict verdict{.fewest = rows.front().judged.size()};
   std::vector<std::size_t> enough;

@@ -1,7 +1,6 @@
 // Loss curves by step, by tokens and by time, one per label, with the held-out loss and the entropy of the synthetic
-// language, which no model can beat. Beside them, how far each curve is from a reference: the run on one rank, or else the
-// first run.
-// Often all layouts have the same bits.
+// language, which no model can beat. Another chart shows how far each curve is from a reference: the run on one rank, or
+// otherwise the first run. Often all layouts give the same bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,11 +50,11 @@ Greatest greatest_of(const std::vector<Curve>& differences) {
   return greatest;
 }
 
-// The floors of the curves: one entry of the legend, and a line for each that differs in print. Floors far below the losses
-// would press them flat: then they are a note, not a line.
+// Adds the floors of the curves: one legend entry, and a line for each floor whose printed value differs. Floors far below
+// the losses would flatten the curves, so they become a note instead of lines.
 void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
-  std::map<std::string, double> floors;  // of several seeds, each with its own language
+  std::map<std::string, double> floors;  // several, if seeds differ: each seed has its own language
   for (const Curve& curve : curves)
     for (const Run* run : curve.runs)
       if (const double floor = loss_floor(*run); std::isfinite(floor)) floors.emplace(words(floor), floor);
@@ -69,7 +68,7 @@ void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   Line line{.name = "", .points = {}, .kind = Line::Kind::limit};
   for (const auto& [text, floor] : floors) {
     least = std::fmin(least, floor), most = std::fmax(most, floor);
-    if (!line.points.empty()) line.points.push_back({end, absent});  // lifts the pen
+    if (!line.points.empty()) line.points.push_back({end, absent});  // interrupts the line
     line.points.insert(line.points.end(), {{begin, floor}, {end, floor}});
   }
   line.name = floors.size() == 1 ? "entropy floor: " + words(least)
@@ -132,7 +131,7 @@ std::optional<Figure> loss(const RecordSet& records) {
   if (has_floor) columns.emplace_back("entropy floor");
   if (curves.size() > 1) columns.push_back("largest difference from " + name);
   Figure figure{.numbers = TextTable(columns)};
-  std::vector<Curve> differences;  // of the comparable curves that are not identical to the reference
+  std::vector<Curve> differences;  // differences of comparable curves that are not identical to the reference
   std::size_t compared = 0, identical = 0;
   for (std::size_t c = 0; c < curves.size(); ++c) {
     const Curve& curve = curves[c];

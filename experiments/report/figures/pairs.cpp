@@ -1,6 +1,6 @@
-// Bytes from each rank to every other rank: for each question (bench_series.hpp), with its fastest algorithm at its largest
-// size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair; they are shown only
-// if they add up to the recorded sum.
+// The bytes from each rank to every other rank, for each question (bench_series.hpp), with its fastest algorithm at its
+// largest size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair; they are
+// shown only if they add up to the recorded sum.
 #include <fmt/format.h>
 
 #include <algorithm>

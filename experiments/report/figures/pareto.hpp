@@ -21,7 +21,7 @@ struct RunDot {
   double value = absent, low = absent, high = absent;  // by the criterion
 };
 
-// The indices of the dots on the front, by memory, ascending. Runs without a number are left out.
+// The indices of the dots on the front, by ascending memory. Runs without a number are left out.
 std::vector<std::size_t> pareto_front(const std::vector<RunDot>& dots, bool highest_is_best);
 
 struct Tradeoff {

@@ -1,7 +1,7 @@
-// The last step of a pipeline as measured, or as simulated on another machine, above its ideal. In the ideal, each stage
-// has the same order of passes, every pass takes the mean time of its kind, and messages take no time. A stage then waits
-// only if that order requires it. Of repetitions, the table has the medians, and the picture shows the middle one. `idle`
-// is that of the last step; `bubble` in the table of the runs is the share of all steps.
+// The last step of a pipeline as measured, or as simulated on another machine, above its ideal. In the ideal, each stage has
+// the same order of passes, every pass takes the mean time of its kind, and messages take no time. A stage then waits only
+// if that order requires it. If a run was repeated, the table has the medians, and the picture shows the middle repetition.
+// `idle` belongs to the last step; `bubble` in the table of the runs is the share of all steps.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>

@@ -140,7 +140,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind) {
   return lines;
 }
 
-// The ideal speed-up depends on the ranks of the base.
+// The ideal speed-up depends on the number of ranks of the base.
 std::vector<Line> ideals_of(const Kind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {

@@ -1,5 +1,6 @@
-// How every rank spends the time of a step: the shares of its phases, as means over the steps after the warm-up and over the
-// repetitions, of the median time of a step. Whiskers show how far the time of a whole step differs between the repetitions.
+// How every rank spends the time of a step. The bars divide the median time of a step by the shares of the phases. A share
+// is a mean over the steps after the warm-up and over the repetitions. Whiskers show how far the time of a whole step
+// differs between the repetitions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 struct Step {
   RunByRank parts;
   std::size_t repetitions = 1;
-  Summary seconds;                            // of a whole step
+  Summary seconds;                            // the time of a whole step
   double messages = absent, stages = absent;  // the shares in which the ranks waited, as in the table of the runs
 
   std::string spread() const { return spread_name(repetitions == 1, seconds.has_interval); }

@@ -1,5 +1,6 @@
-// Bytes that all ranks of a run sent along each axis of the mesh, by operation, above the planned bytes: in the whole run,
-// evaluations included. (The table of the runs has the bytes of one training step.) Of repetitions, the median.
+// The bytes that all ranks of a run sent along each axis of the mesh, by operation, with the planned bytes below them. They
+// cover the whole run, including evaluations. (The table of the runs has the bytes of one training step.) If a run was
+// repeated, the median is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace chorale::report {
 namespace {
 
 constexpr std::size_t most_axes = 24;
-constexpr double least_visible = 0.005;  // of the longest bar
+constexpr double least_visible = 0.005;  // as a share of the longest bar
 
 // An axis of a run: its bytes by operation.
 struct Sent {
@@ -24,7 +25,7 @@ struct Sent {
   double bytes() const { return std::max(total(measured), total(predicted)); }
 };
 
-// Sums over the ranks, by axis and operation. A value of −1 says that a library moved the bytes, so they were not counted; a
+// Sums over the ranks, by axis and operation. A value of −1 says that a library sent the bytes, so they were not counted. A
 // sum with such a value is −1, too.
 std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
   std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));

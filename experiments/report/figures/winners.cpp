@@ -1,6 +1,6 @@
 // The fastest series (backend and algorithm) for each question (bench_series.hpp) and size; a letter stands for a series.
-// ~ marks a winner that cannot be distinguished from another series; ? marks too few launches, or repetitions in turns, to
-// tell. Cells with a single series count as no win.
+// ~ marks a winner that cannot be distinguished from another series; ? marks cells with too few launches, or too
+// few repetitions in turns, to tell. A cell with a single series does not count as a win.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::string letter_of(std::size_t series) {
   return series < 26 ? std::string(1, static_cast<char>('A' + series)) : fmt::format("{}", series);
 }
 
-// The series that win in the most cells. `order`: series with the cells that they win, the most first.
+// The series that win in the most cells. `order`: series and the number of cells that they win, in descending order.
 std::string leaders_in_words(const std::vector<std::pair<std::string, std::size_t>>& order, std::size_t cells) {
   const std::size_t most = order.front().second;
   std::vector<std::string> leaders;

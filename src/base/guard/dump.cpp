@@ -10,7 +10,7 @@
 
 namespace chorale {
 
-// A full disk must not keep a guard from telling the ranks.
+// A full disk must not prevent a guard from informing the ranks.
 void write_dump(const GuardWords& words, const SeenRank& local) noexcept try {
   const std::string folder = fixed_text(local.page.folder);
   if (folder.empty()) return;
@@ -18,7 +18,7 @@ void write_dump(const GuardWords& words, const SeenRank& local) noexcept try {
                to_text(words, 1) + "\n");
 } catch (const std::exception&) {}
 
-// The guard of rank 0 saw the ranks of all hosts, the others their own.
+// The guard of rank 0 saw the ranks of all hosts; each other guard saw only those of its own host.
 GuardWords read_dumps(const std::filesystem::path& run) {
   GuardWords found;
   std::error_code ignored;

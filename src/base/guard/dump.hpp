@@ -1,5 +1,5 @@
-// Flight recorders in files, for `chorale explain`: RUN/flight/HOST-RANK.json is what the guard of that host saw of the
-// ranks when the run was lost, and what it said (guard_words.hpp). RANK is its first rank.
+// Flight recorders saved to files, for `chorale explain`. RUN/flight/HOST-RANK.json holds what the guard of that host saw of
+// the ranks when the run was lost, and what the guard said (guard_words.hpp). RANK is the host's first rank.
 #pragma once
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 
 namespace chorale {
 
-// Into the folder of the run, which `local`, a rank of this host, knows; nothing if there is none yet.
+// Writes into the run folder, whose path `local`, a rank of this host, knows. Does nothing if there is no run folder yet.
 void write_dump(const GuardWords& words, const SeenRank& local) noexcept;
 
 // Reads the dumps of all hosts. Each rank appears once, in order. Throws a usage error if there are none.

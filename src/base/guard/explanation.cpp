@@ -77,7 +77,7 @@ std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all)
   return late;
 }
 
-// Calls up to this ticket are of an earlier group, even if it had the same mark.
+// Calls up to this ticket belong to an earlier group, even if that group had the same mark.
 std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
   const FlightGroup* const group = page.group(mark);
   return group ? group->since : 0;
@@ -87,7 +87,7 @@ std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
 struct Wait {
   const FlightCall* call = nullptr;
   std::set<int> waiting, late;
-  std::map<int, const FlightCall*> other;  // ranks that made another call at the same place
+  std::map<int, const FlightCall*> other;  // ranks that made a different call at the same place
 };
 
 std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
@@ -160,7 +160,7 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 }
 
 std::string explain_deadlock(const std::vector<SeenRank>& all) {
-  // Whom each waiting rank waits for, of those that are late for its call.
+  // For each waiting rank, the ranks that it waits for because they are late for its call.
   std::map<int, std::set<int>> needs;
   for (const SeenRank& rank : all) {
     const FlightCall* const call = rank.page.waits && rank.end.empty() ? rank.page.call(rank.page.awaited) : nullptr;

@@ -34,7 +34,7 @@ Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
 }
 
 void Flight::calls(const Group& group, std::uint64_t sequence) {
-  if (group.number + FlightPage::kept_groups > page_->groups_so_far)  // else it has been forgotten
+  if (group.number + FlightPage::kept_groups > page_->groups_so_far)  // otherwise the page no longer holds this group
     page_->groups[group.number % FlightPage::kept_groups].calls = sequence;
 }
 

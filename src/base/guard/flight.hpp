@@ -1,5 +1,5 @@
-// A rank's side of its flight recorder (flight_page.hpp): notes what the rank does, and tells its waits when the guard has
-// found that the run cannot go on.
+// A rank's side of its flight recorder (flight_page.hpp): records what the rank does, and ends the rank's waits when the
+// guard finds that the run cannot go on.
 //
 //   flight.now("step 12")      flight.begin(…) … flight.over(ticket)      flight.heartbeat()      flight.waits(…)
 #pragma once
@@ -50,29 +50,29 @@ class Flight {
     std::string members;       // for people: "0-3"
     std::uint64_t number = 0;  // counts this rank's groups
   };
-  Group enter(std::uint64_t mark, std::string members);    // this rank is in a new group
-  void calls(const Group& group, std::uint64_t sequence);  // this rank has called so often; the newest calls may be queued
+  Group enter(std::uint64_t mark, std::string members);    // this rank has joined a new group
+  void calls(const Group& group, std::uint64_t sequence);  // this rank has made `sequence` calls; the newest may be queued
   // A call begins; returns its ticket.
   std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
   void over(std::uint64_t ticket, FlightCall::State state);
-  void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // how far a call is that this rank waits in
+  void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // how far the call has come that this rank waits in
 
   // Messages to the guard. The answer to a question is "" if none comes within two seconds.
   void tell(const std::string& text) const;
   std::string ask(const std::string& text) const;
 
-  // While this rank waits. Throws if the run cannot go on.
+  // Call this repeatedly while this rank waits. Throws if the run cannot go on.
   void waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket);
   void goes_on() { page_->waits = 0; }
   // The exit code of a run that cannot go on; 0: it can.
   int lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire); }
   void throw_if_lost() const;
-  // `lost()` when this rank ends with `error`. If the error only follows from another rank's, this waits for two seconds at
-  // most until the guard has seen that rank fail.
+  // Returns lost() for a rank that ends with `error`. If the error is a consequence of another rank's failure, first waits
+  // for at most two seconds until the guard has seen that failure.
   int lost_after(const std::exception& error) const;
 
  private:
-  Descriptor line_;  // to the guard, which sees that it closes when this process ends
+  Descriptor line_;  // to the guard, which sees it close when this process ends
   SharedPage page_;
 };
 

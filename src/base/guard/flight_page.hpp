@@ -5,7 +5,7 @@
 //   rank ── writes ──▶ heartbeats  doing  calls[32]  …   guard ── writes ──▶ lost, reason: every wait of the rank sees them
 //
 // Cost: some stores for each call; experiments/findings/reliability.md compares runs with and without it. All members are
-// numbers and fixed texts, so a copy of the page is valid in any process.
+// numbers and fixed-size texts, so a copy of the page is valid in any process.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -17,22 +17,22 @@
 
 namespace chorale {
 
-// One collective of one group, as this rank has made it.
+// One collective of one group, as this rank has called it.
 struct FlightCall {
   enum class State : std::uint32_t { none, begun, over, failed };
   std::uint64_t ticket = 0;    // counts this rank's calls on all groups from 1
   std::uint64_t sequence = 0;  // counts the group's calls from 1
   std::uint64_t group = 0;     // equal on all members, and different for groups that have other members
   std::int64_t bytes = 0;
-  std::uint64_t steps = 0;   // of the schedule, done so far; set only while the rank waits
+  std::uint64_t steps = 0;   // schedule steps done so far; set only while the rank waits
   std::int32_t awaits = -1;  // the world rank that must act next; −1: unknown. Set only while the rank waits
   State state = State::none;
   char members[92] = {};  // world ranks: "0-3", "0,4,8"; with "…" at the end if there are more
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
 
-// A group that this rank is or was in: how many calls it has made there, begun or queued, and its newest ticket when it
-// entered. Marks may be used again, so an older call with this mark is of another group.
+// A group that this rank is or was in: how many calls this rank has begun or queued there, and its newest ticket when it
+// joined. Marks may be reused, so an older call with this mark belongs to a different group.
 struct FlightGroup {
   std::uint64_t group = 0, calls = 0, since = 0;
 };
@@ -48,11 +48,11 @@ struct FlightPage {
   char host[64] = {};
   char program[256] = {};        // as the user typed it, for commands in messages
   char doing[64] = {};           // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
-  char folder[512] = {};         // of the run, for dumps; "" before there is one
+  char folder[512] = {};         // the run folder, for dumps; "" before there is one
   char saved[512] = {};          // the newest checkpoint; "" before there is one
   std::uint64_t heartbeats = 0;  // counts everything that this rank gets done: calls, layers, pieces of files
-  std::uint64_t moved = 0;       // steps of schedules, done by a rank that waits
-  std::uint64_t idles = 0;       // polls of all its waits, for other ranks and for files, during set-up too
+  std::uint64_t moved = 0;       // schedule steps that this rank has done while waiting
+  std::uint64_t idles = 0;       // polls in all its waits for other ranks and for files, also during set-up
   std::uint32_t waits = 0;       // 1: the rank waits for other ranks in a call of a communicator
   std::uint64_t awaited = 0;     // the ticket of the call that it waits for; 0: that call has not begun
   double patience = 60;          // seconds without any progress after which such a wait ends
@@ -88,7 +88,7 @@ void put(char (&text)[N], std::string_view words) {
   text[length] = 0;
 }
 
-// A list of numbers, cut after a comma, and then marked as incomplete.
+// Copies a list of numbers. If it is too long, cuts it after a comma and marks it as incomplete.
 template <std::size_t N>
 void put_list(char (&text)[N], std::string_view list) {
   constexpr std::string_view more = "…";
@@ -102,7 +102,7 @@ void put_list(char (&text)[N], std::string_view list) {
   }
 }
 
-// A text of a page that another process may be writing: it ends within its N bytes in any case.
+// Reads a text from a page that another process may be writing. Never reads more than its N bytes.
 template <std::size_t N>
 std::string fixed_text(const char (&text)[N]) {
   return {text, strnlen(text, N)};

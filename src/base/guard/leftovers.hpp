@@ -1,5 +1,6 @@
 // Files that Open MPI leaves behind if a job is killed: shared memory of its ranks, and the launcher's folder. Their names
-// are known from the environment of the ranks. Other libraries remove their names as soon as all ranks have the memory.
+// are known from the environment of the ranks. Other libraries unlink their shared memory as soon as all ranks have mapped
+// it.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,7 +13,7 @@ class Leftovers {
   void remove() const;  // call it when all ranks of this host have ended; the folder stays while its launcher runs
 
  private:
-  std::string job_;                // as in the names of files; "" with another launcher
+  std::string job_;                // the job id as in file names; "" with other launchers
   std::filesystem::path session_;  // "" likewise
 };
 

@@ -40,7 +40,7 @@ void LocalRanks::take_in() {
                                                                                           : newcomer + 1;
 }
 
-// A rank's first message holds the file of its page.
+// A rank's first message carries the file descriptor of its page.
 bool LocalRanks::show_in(const Newcomer& newcomer) {
   char byte = 0;
   iovec data{&byte, 1};
@@ -86,7 +86,8 @@ void LocalRanks::answer(int rank, const std::string& text) {
     if (one.page->rank == rank) send(one.line.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The launcher waits for this process, which keeps stderr open. So it does not wait long for ranks that never come.
+// The launcher waits for this process, because it keeps stderr open. So this process does not wait long for ranks that never
+// come.
 bool LocalRanks::are_over() const {
   constexpr double patience_seconds = 3;
   if (!newcomers_.empty() || std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.here; })) return false;

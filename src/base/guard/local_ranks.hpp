@@ -1,4 +1,4 @@
-// The ranks of one host, as its guard sees them: their lines, their processes and their flight recorders.
+// The ranks of one host, as its guard sees them: their connections, their processes and their flight recorders.
 #pragma once
 #include <poll.h>
 
@@ -23,7 +23,7 @@ class LocalRanks {
     int rank;
     std::string request;  // what the rank asks of its guard; "": it ended without saying that it finished or failed
   };
-  std::vector<News> move(bool ask_how_they_ended);  // takes in ranks, and returns what they say; never waits
+  std::vector<News> move(bool ask_how_they_ended);  // accepts new ranks, and returns what ranks say; never waits
   void answer(int rank, const std::string& text);
 
   bool are_over() const;  // all have ended, and no more are expected
@@ -33,9 +33,9 @@ class LocalRanks {
   bool orphaned() const;      // a rank has lost the parent that it had when it came
   Look look();
   std::vector<SeenRank> seen() const;
-  void mark();                                       // begins a period, in which …
-  std::vector<SeenRank> late() const;                // … these ranks live and have not waited, …
-  std::vector<SeenRank> waiting() const;             // … and these have waited
+  void mark();                                       // begins a new period
+  std::vector<SeenRank> late() const;                // ranks that live and have not waited in this period
+  std::vector<SeenRank> waiting() const;             // ranks that have waited in this period
   void judged();                                     // tells their waits that a guard watches over them
   void lose(const std::string& why, int exit_code);  // tells their waits that the run cannot go on
   void end();                                        // kills those that live
@@ -55,20 +55,20 @@ class LocalRanks {
     bool here = true;                // its process lives
     std::string end = "";            // how it ended, if it neither finished nor failed
   };
-  struct Newcomer {  // has not shown its page yet
+  struct Newcomer {  // a process that has not shown its page yet
     Descriptor line;
     int pid;
     double came;
   };
   void take_in();
-  bool show_in(const Newcomer& newcomer);  // false: it has not said anything yet
+  bool show_in(const Newcomer& newcomer);  // false: it has not sent its page yet
   static SeenRank seen(const Rank& rank);
   static Condition condition_of(int pid);
 
   Clock& clock_;
   Descriptor listening_;
   int expected_;
-  double changed_;  // when a rank last came or ended
+  double changed_;  // when a rank last connected or ended
   std::vector<Newcomer> newcomers_;
   std::vector<Rank> ranks_;
 };

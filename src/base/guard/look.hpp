@@ -1,4 +1,4 @@
-// The state of several ranks at one moment, added up. It is enough to judge whether a run hangs.
+// The combined state of several ranks at one moment. It is enough to judge whether a run hangs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace chorale {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 struct Look {
-  std::uint64_t done = 0;                     // everything that the ranks have got done so far
+  std::uint64_t done = 0;                     // sum of the progress counters of all ranks
   std::uint64_t idled = 0;                    // how often their waits have polled
-  double waiting = never, any = never;        // the least limit, in seconds, of the ranks that wait, and of all ranks
-  int ranks = 0, here = 0;                    // ranks that have come; of these, ranks that live, …
+  double waiting = never, any = never;        // smallest time limit, in seconds, of the ranks that wait, and of all ranks
+  int ranks = 0, here = 0;                    // ranks that have connected; of these, ranks that live, …
   int waiters = 0, stopped = 0, blocked = 0;  // … wait for other ranks, are stopped by a signal, wait for a disk
   bool traced = false;                        // a debugger is attached to a rank
 
@@ -24,8 +24,9 @@ struct Look {
     traced |= other.traced;
   }
 
-  // The seconds without any progress after which the run hangs. A rank may wait unseen in MPI for one that is stopped, so
-  // then all limits count. If all ranks are stopped, somebody has paused the run. A disk may take its time.
+  // The seconds without any progress after which the run counts as hung. A rank may wait inside MPI, unseen, for a stopped
+  // rank, so if any rank is stopped, the limits of all ranks count. If all ranks are stopped, somebody has paused the run. A
+  // rank that waits for a disk gets ten times as long.
   double limit() const {
     constexpr double for_a_disk = 10;
     if (traced || stopped == here) return never;

@@ -1,10 +1,10 @@
-// Connections between the guards of a run on several hosts. That of rank 0 listens; all others connect to it.
+// Connections between the guards of a run on several hosts. The guard of rank 0 listens; all others connect to it.
 //
 //   n0   guard ── listens: "10.77.1.1 40123 5f2c…" ──▶ rank 0 ── MPI ──▶ the first rank of each other host ──▶ its guard
 //   n1   guard ── "5f2c…" ──▶ n0
 //
 // They exchange lines of JSON (guard_words.hpp). Twice a second each says what its ranks do, so silence means that a host or
-// a link is gone. A connection begins with the secret of the invitation; without it, it is closed.
+// a link is gone. A connection must begin with the secret of the invitation; otherwise it is closed.
 #pragma once
 #include <poll.h>
 
@@ -22,9 +22,9 @@ class OtherGuards {
  public:
   struct Guard {
     Descriptor line;
-    GuardWords words;             // the newest of each kind that it has said
+    GuardWords words;             // its newest message of each kind
     std::string out, in;          // not yet sent; not yet complete
-    double came = 0, silent = 0;  // when; how many seconds of its silence have been waited for
+    double came = 0, silent = 0;  // when it connected; for how long it has been silent
     bool trusted = false, ended = false;
   };
   struct Message {
@@ -42,9 +42,9 @@ class OtherGuards {
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
   void say(const GuardWords& words);  // to all
-  void wait(double seconds);          // which count as silence, until a guard is heard
+  void wait(double seconds);          // counted as silence of every guard that is not heard
   bool has_said_all() const;
-  std::vector<Message> move();  // sends and receives what can be without waiting
+  std::vector<Message> move();  // sends and receives as much as it can without waiting
 
  private:
   void take_in();

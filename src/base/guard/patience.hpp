@@ -1,6 +1,6 @@
-// How long nothing has moved, as a share of the time that is allowed. The limit changes: a disk has more time than a rank
-// that waits, and a run that somebody has paused has no limit at all. So each moment counts by the limit of that moment, and
-// a run that goes on after a pause begins anew.
+// How long a run has made no progress, as a share of the time allowed. The limit changes: a disk gets more time than a
+// waiting rank, and a paused run has no limit at all. So each interval is measured against the limit of its own time, and a
+// run that resumes after a pause starts again from zero.
 #pragma once
 #include "src/base/guard/look.hpp"
 
@@ -8,7 +8,7 @@ namespace chorale {
 
 class Patience {
  public:
-  // The run was `look` after another `passed` seconds.
+  // `look` is the state of the run after another `passed` seconds.
   void see(const Look& look, double passed) {
     const double limit = look.limit();
     const bool moved = look.done != done_;
@@ -20,7 +20,7 @@ class Patience {
     seconds_ += passed;
     spent_ += limit > 0 ? passed / limit : 1;
   }
-  double seconds() const { return seconds_; }  // for which nothing has moved
+  double seconds() const { return seconds_; }  // without progress so far
   double spent() const { return spent_; }      // 1: the run hangs
 
  private:

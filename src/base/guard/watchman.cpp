@@ -14,9 +14,9 @@ namespace chorale {
 namespace {
 
 constexpr double between_looks_seconds = 0.1;
-constexpr double words_seconds = 0.5;           // between two words to other guards
-constexpr double deadlock_seconds = 1;          // of silence, until ranks that wait for each other are looked for
-constexpr double request_seconds = 0.5;         // for ranks to end when they are asked to, until it is said what keeps them
+constexpr double words_seconds = 0.5;           // between two messages to other guards
+constexpr double deadlock_seconds = 1;          // without progress, before a search for ranks that wait for each other
+constexpr double request_seconds = 0.5;         // for ranks to end after a request, before the guard says what keeps them
 constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
 constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
@@ -69,8 +69,8 @@ void Watchman::hear_ranks() {
         explain(explain_end(*ended, all));
     }
   }
-  // All end with the code of the rank that failed. So the code of the run is this one, whichever rank's end the launcher
-  // hears of first.
+  // All ranks exit with the code of the rank that failed. So the run ends with this code, whichever rank the launcher sees
+  // end first.
   if (const int code = ranks_.failed_with(); lost_at_ < 0 && code != 0)
     lose(fmt::format("a rank on {} failed, and has said why", host_name()), code, true);
 }
@@ -84,7 +84,7 @@ void Watchman::hear_guards() {
   }
 }
 
-// A look that comes late counts as one in time: then the guard did not run either, so the whole machine is busy.
+// A late look counts as one in time: if the guard did not get to run either, the whole machine is busy.
 void Watchman::look() {
   const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * between_looks_seconds);
   look_ = ranks_.look();
@@ -116,8 +116,8 @@ void Watchman::look() {
   if (lost_at_ < 0) judge_silence();
 }
 
-// A rank ends only after its step, and its launcher may kill it before. So the guard speaks while the ranks still live, and
-// only that of rank 0.
+// A rank ends only after its step, and its launcher may kill it before. So the guard reports while the ranks still live.
+// Only the guard of rank 0 does so.
 void Watchman::answer_request(double now) {
   if (has_answered_ || !ranks_.asked_to_end() || !ranks_.holds(0)) return;
   if (asked_at_ < 0) asked_at_ = now;
@@ -126,7 +126,8 @@ void Watchman::answer_request(double now) {
   std::fputs(explain_request(ranks_.seen(), job_.ranks_on_host, job_.after_request).c_str(), stderr);
 }
 
-// Only with a view of all ranks; otherwise each wait judges itself. Of the guards of several hosts, that of rank 0 decides.
+// Judges only with a view of all ranks; otherwise each wait judges itself. If there are several hosts, the guard of rank 0
+// decides.
 void Watchman::judge_progress(const Look& all, double passed) {
   patience_.see(all, passed);
   const double quiet = patience_.seconds();
@@ -158,8 +159,8 @@ void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   quiet_ = -1;
 }
 
-// Every guard hears from the others twice a second, unless a host or a link is gone. If only its guard is gone, nobody
-// judges progress any more.
+// Every guard hears from the others twice a second, unless a host or a link is gone. If only the guard of a host is gone,
+// nobody judges progress any more.
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
     if (guard.trusted && !guard.ended && guard.silent >= look_.any)
@@ -171,7 +172,7 @@ void Watchman::judge_silence() {
   }
 }
 
-// A rank is there once, although guards may have passed it on.
+// Lists each rank once, even if several guards have passed it on.
 std::vector<SeenRank> Watchman::everybody() const {
   std::vector<SeenRank> all = ranks_.seen();
   for (const OtherGuards::Guard& guard : others_.guards())
@@ -189,7 +190,7 @@ void Watchman::explain(const std::string& explanation) {
   lose(explanation, died_or_hung, true);
 }
 
-// The waits of all ranks see it. Then their launcher ends those that do not wait.
+// The waits of all ranks see this and end. Then the launcher ends the ranks that do not wait.
 void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   lost_at_ = clock_.seconds();
   ranks_.lose(why, exit_code);

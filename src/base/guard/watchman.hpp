@@ -34,7 +34,7 @@ class Watchman {
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
-  void explain(const std::string& explanation);  // the run is lost; says why, here and to all ranks
+  void explain(const std::string& explanation);  // the run is lost; reports why here, and to all ranks
   // The run is lost; somebody else has said why. The ranks that wait end with this exit code.
   void lose(const std::string& why, int exit_code, bool tell_others);
   void clean_up();
@@ -44,11 +44,11 @@ class Watchman {
   LocalRanks ranks_;
   OtherGuards others_;
   Patience patience_;
-  Look look_;                     // the newest of the ranks of this host
-  Look then_;                     // of all ranks, when anything was last done
+  Look look_;                     // the newest state of this host's ranks
+  Look then_;                     // the state of all ranks at the last progress
   double quiet_ = 0;              // seconds since then; −1: a warning has been printed
   double looked_ = 0, said_ = 0;  // when
-  bool has_asked_ = false;        // the other guards, for the flight recorders of their ranks
+  bool has_asked_ = false;        // asked the other guards for their ranks' flight recorders
   double lost_at_ = -1;           // when the run was lost; −1: it was not
   double asked_at_ = -1;          // when ranks were first seen to be asked to end
   bool orphaned_ = false, judges_ = false, has_answered_ = false;

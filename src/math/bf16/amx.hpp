@@ -1,5 +1,5 @@
-// The tile registers of the processor. GCC's own functions for them take only literal numbers of registers, not template
-// arguments, so the instructions are written out.
+// The tile registers of the processor. GCC's intrinsics for them take only literal register numbers, not template arguments,
+// so this file uses inline assembly.
 #pragma once
 #include "src/math/bf16/tiles.hpp"
 

@@ -19,7 +19,7 @@ namespace chorale::attention {
 
 inline constexpr float log2_e = 0x1.715476p+0f;
 
-using Sixteen [[gnu::vector_size(4 * lanes), gnu::may_alias]] = float;  // numbers of 16 queries
+using Sixteen [[gnu::vector_size(4 * lanes), gnu::may_alias]] = float;  // one value for each of 16 queries
 
 // The dropout factors of 16 queries for the keys of a tile, [key, query]. `index(l)`: of query l, for the first key.
 template <class IndexOf>

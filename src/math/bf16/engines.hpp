@@ -16,7 +16,7 @@
 namespace chorale::attention {
 
 std::vector<Bf16Kernels> bf16_engines();  // those that this machine can run, the fastest first
-// The engine of this name; the fastest if the name is empty; nothing if that is f32. Throws a usage error if this machine
+// The engine of this name; the fastest if the name is empty; no value if that is f32. Throws a usage error if this machine
 // lacks the engine.
 std::optional<Bf16Kernels> bf16_engine(std::string_view named);
 const Bf16Kernels* chosen_bf16_engine();  // the one that CHORALE_BF16_ATTENTION names, or the default; null: f32

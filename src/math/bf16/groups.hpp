@@ -1,4 +1,4 @@
-// The matrices of attention in bf16, as words of two numbers (products.hpp), and their layouts in memory. Scores,
+// The matrices of attention in bf16, stored as words of two elements (products.hpp), and their layouts in memory. Scores,
 // out and dQ are computed transposed, with queries as columns:
 //
 //   Sᵀ = K·Qᵀ        a vector register holds the scores of 16 queries, so maxima and sums over keys need no step across
@@ -8,7 +8,7 @@
 //
 //   dPᵀ = V·dOᵀ      dSᵀ = scale·Pᵀ ∘ (f ∘ dPᵀ − D)      dQᵀ += Kᵀ·dSᵀ      dK += dSᵀ·Q      dV += (f ∘ Pᵀ)·dO
 //
-// A word pairs two numbers along the dimension that a product sums over, so a matrix may be needed in two layouts:
+// A word holds two neighbors along the dimension that a product sums over, so a matrix may be needed in two layouts:
 //
 //   rows      [n, width/2]         two neighbors in a row
 //   turned    [width/2, 64]        their transpose, tile by tile of 64 rows
@@ -26,7 +26,7 @@ namespace chorale::attention {
 
 using bf16_products::Word;
 using WordLines = Lines<Word>;
-inline constexpr std::int64_t pairs = side / 2;  // of the rows of a tile
+inline constexpr std::int64_t pairs = side / 2;  // pairs of rows in a tile
 inline std::int64_t words_of(std::int64_t width) { return up_to(width, 2 * lanes) / 2; }
 
 struct Bf16Keys;
@@ -36,13 +36,13 @@ struct Bf16Gradients;
 // The kernels of one engine.
 struct Bf16Kernels {
   const char* name;
-  // As attend() and tile_backward() in f32.
+  // The bf16 versions of attend() and tile_backward().
   void (*attend)(Bf16Queries& queries, std::int64_t width, const Bf16Keys& keys, const Drops& drops);
   void (*tile_backward)(Bf16Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key,
                         const Drops& drops, const KeyGradients& sums);
 };
 
-// Copies `count` vectors, `stride` elements apart, into rows of words. Padding is left as it is.
+// Copies `count` vectors, `stride` elements apart, into rows of words. Padding is not written.
 inline void copy_rows(const bf16* from, std::int64_t stride, std::int64_t count, std::int64_t width, Word* to) {
   const std::int64_t row = words_of(width);
   for (std::int64_t r = 0; r < count; ++r) {
@@ -55,7 +55,7 @@ inline void copy_rows(const bf16* from, std::int64_t stride, std::int64_t count,
   }
 }
 
-// From the rows of a tile to paired; `row` is the width with padding.
+// Converts the rows of a tile to the layout `paired`; `row` is the width with padding.
 inline void pair_rows(const Word* rows, std::int64_t words, std::int64_t row, Word* paired) {
   for (std::int64_t r = 0; r < pairs; ++r) {
     const Word *even = rows + 2 * r * words, *odd = even + words;
@@ -91,7 +91,7 @@ struct Bf16Keys {
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width) {  // for the forward pass
     load(key, stride, count, width, values);
   }
-  // Also makes the columns of `left`, which is `keys` or `values`: the left operand of the product with P or dS.
+  // Also makes the layout `columns` of `left`, which is `keys` or `values`: the left operand of the product with P or dS.
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& left) {
     const std::int64_t row = up_to(width, lanes), words = words_of(width);
     copy_rows(key, stride, count, width, keys.data());
@@ -165,7 +165,7 @@ struct Bf16Gradients : GroupRows {
 
   const Bf16Kernels& kernels;
   std::int64_t words;
-  Bf16Keys keys;  // with the columns of the keys
+  Bf16Keys keys;  // with the layout `columns` of the keys
   WordLines turned_q, turned_dout, paired_q, paired_dout;
   Floats turned_dq;                                                                // tile by tile: [width, 64]
   WordLines rows;                                                                  // a tile

@@ -1,20 +1,20 @@
-// The inner products of attention in bf16: c = a·b or c += a·b, with c in f32. The numbers of a and b come as words of 32
-// bits. A word holds two bf16 that are neighbors along the summed dimension, the first one in its lower half:
+// The inner products of attention in bf16: c = a·b or c += a·b, with c in f32. a and b are stored as words of 32 bits. A
+// word holds two bf16 that are neighbors along the summed dimension, the first one in its lower half:
 //
-//   a [rows, depth]       word (i, k):  a[i][2k], a[i][2k + 1]       two numbers of a row
+//   a [rows, depth]       word (i, k):  a[i][2k], a[i][2k + 1]       two elements of a row
 //   b [depth, columns]    word (k, j):  b[2k][j], b[2k + 1][j]       two rows, interleaved
 //
 // Rows and columns are multiples of 16, and the depth is a multiple of 8 words. Rows in memory may be longer.
 //
 // An engine is a struct of static functions for one kind of processor (vectors.hpp, tiles.hpp). Besides product, it has
-// the roundings of f32 matrices [rows, columns] to such words, to nearest even:
+// functions that round f32 matrices [rows, columns] to such words, to nearest even:
 //
 //   product<adds>(rows, columns, depth, a, b, c)
 //   round_rows(from, rows, columns, to)     to the words of a left operand
-//   round_pairs(from, rows, columns, to)    to those of a right operand
+//   round_pairs(from, rows, columns, to)    to the words of a right operand
 //   Session                                 an object that must exist while products run
 //
-// Engines take denormal numbers as zero, and add the products of an element in different orders.
+// Engines treat denormals as zero. Each engine adds the products of an element in its own order.
 #pragma once
 #include <cstdint>
 

@@ -8,9 +8,9 @@
 //
 // If the depth is not a multiple of 16 words, the last step has 8 words. It uses smaller tiles: 6 for a and 7 for b.
 //
-// Machine gives access to the registers: those of the processor (amx.hpp), or arrays that tests look into. One instruction
-// sums the products of the words' lower halves and those of the upper halves in two chains that begin with 0, adds both, and
-// adds the result to c.
+// Machine provides the registers: the processor's own (amx.hpp), or arrays that tests can inspect. One instruction sums the
+// products of the words' lower halves in one chain and those of the upper halves in another. Both chains begin with 0; their
+// sum is added to c.
 #pragma once
 #include <cstring>
 

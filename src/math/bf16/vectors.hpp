@@ -14,7 +14,7 @@
 
 namespace chorale::bf16_products {
 
-// The program also runs on processors without these instructions, so single functions are compiled for them.
+// The program also runs on processors without these instructions, so only selected functions are compiled for them.
 struct Vectors {
   struct Session {};
 

@@ -1,7 +1,7 @@
-// GELU and SwiGLU on a device. The formulas are those of src/math/activation.cpp, where GELU needs only one exponential.
+// GELU and SwiGLU on a device, by the formulas of src/math/activation.cpp, where GELU needs only one exponential.
 //
-// Memory-bound. Elements moved per element of y: gelu 2, its gradient 3, swiglu 3, its gradient 5. In bf16 at 4.8 TB/s
-// they take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
+// Memory-bound. Elements read and written per element of y: gelu 2, its gradient 3, swiglu 3, its gradient 5. In bf16 at 4.8
+// TB/s they take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
 #include "src/math/activation.hpp"
 
 #include <numbers>
@@ -43,7 +43,7 @@ struct GeluGradient {
   }
 };
 
-// A thread takes one pack (16 bytes) of gates and the matching pack of ups, which lies `block` elements further on.
+// A thread processes one pack (16 bytes) of gates and the matching pack of ups, which lies `block` elements further on.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;

@@ -4,10 +4,10 @@
 //   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v
 //
 // In the last step each lane sums some columns of out. Every sum runs in the order of the host's tiles
-// (attention_tiles.hpp), so f32 results equal the host's bits, as exact numerics requires.
+// (attention_tiles.hpp), so f32 results are bit-identical to the host's, as exact numerics requires.
 //
-// 2·rows·tokens·heads·width operations. For each pair of query and key, 2·width numbers of the key and its value are read
-// from the caches. These reads limit the kernel to about 10 TFLOP/s. 16-bit models use attention_tiles.cu instead.
+// 2·rows·tokens·heads·width operations. For each pair of a query and a key, the 2·width elements of the key and its value
+// are read from the caches. These reads limit the kernel to about 10 TFLOP/s. 16-bit models use attention_tiles.cu instead.
 #include <limits>
 
 #include "src/math/cuda/attention_rows.cuh"
@@ -22,10 +22,10 @@ template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
   const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
-  return __shfl_sync(whole_warp, sum, 0);  // lane 0's sum: lanes above 15 added in another order
+  return __shfl_sync(whole_warp, sum, 0);  // lane 0's sum: lanes above 15 added in a different order
 }
 
-// T is the type of the inputs, S that of the results.
+// T is the type of the inputs, S the type of the results.
 template <class T, class S>
 __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, AttentionShape shape, KeyPlaces places,
                             Dropout dropout, bool continues, S* out, Statistic<T>* lse) {

@@ -1,5 +1,5 @@
-// Where attention's vectors lie in memory. There are two implementations. attention.cu and attention_gradient.cu have one
-// warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu have tiles on tensor cores, for
+// Where attention's vectors lie in memory. Attention has two implementations. attention.cu and attention_gradient.cu use one
+// warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu use tiles on tensor cores, for
 // 16-bit heads of width 64 or 128.
 #pragma once
 #include "src/math/attention.hpp"
@@ -8,7 +8,7 @@
 
 namespace chorale::cuda {
 
-// The vectors of one head, `stride` elements from token to token.
+// The vectors of one head. Vectors of consecutive tokens are `stride` elements apart.
 template <class T>
 struct Vectors {
   T* first;
@@ -84,8 +84,8 @@ struct Beside {
   const W *lse, *both;
 };
 
-// Run on tensor cores if the type and width allow it; otherwise return false. Only for whole sequences of one document each,
-// with the keys in qkv.
+// These run on tensor cores if the type and width allow it, and otherwise return false. They support only whole sequences of
+// one document each, with the keys in qkv.
 template <class T>
 bool forward_in_tiles(const T* qkv, std::int64_t rows, const AttentionShape& shape, const Dropout& dropout, T* out,
                       float* lse, const Queue& queue);

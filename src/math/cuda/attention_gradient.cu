@@ -4,7 +4,7 @@
 //
 //   s = q·k    dp = do·v    p = exp(s − lse)    ds = p·(f·dp − D)        dq += ds·k    dk += ds·q    dv += f·p·do
 //
-// Every sum runs in the order of the host's tiles (attention_gradients.hpp), so f32 results equal the host's bits.
+// Every sum runs in the order of the host's tiles (attention_gradients.hpp), so f32 results are bit-identical to the host's.
 //
 // 7·rows·tokens·heads·width operations, limited like the forward pass by reads from the caches.
 #include <algorithm>
@@ -37,7 +37,8 @@ struct Inputs {
   Beside<Statistic<T>> beside;
 };
 
-// The weight f·p and the slope ds of a query and a key: the query in row `row` of `head`, key `key` of the call.
+// Computes the weight f·p and the slope ds of a query and a key: the query of `head` in row `row`, and key `key` of the
+// call.
 template <class T, class W = Statistic<T>>
 __device__ void differentiate(const Inputs<T>& in, std::int64_t row, std::int64_t head, std::int64_t key, W score,
                               W gradient, Factors<W>& factors, W& weight, W& slope) {
@@ -100,7 +101,7 @@ struct FloatKeys {
   __device__ void report() const {}
 };
 
-// Exact sums: the chain of every leaf of queries is rounded and added to an integer. Only one lane adds to it.
+// Exact sums: the chain of every leaf of queries is rounded and added to an integer. Only one lane adds to each integer.
 struct WholeKeys {
   std::int64_t* rows;
   Rounder rounder;
@@ -117,7 +118,8 @@ struct WholeKeys {
   __device__ void report() const { rounder.report(); }
 };
 
-// The first of `tokens` queries of a sample for which after(row) holds, or the end. It holds for all later ones.
+// Returns the first of a sample's `tokens` queries for which after(row) is true, or the end. after() is true for all later
+// queries too.
 template <class After>
 __device__ std::int64_t first_query(std::int64_t start, std::int64_t tokens, After after) {
   std::int64_t low = start, high = start + tokens;

@@ -13,7 +13,7 @@
 //   dkv 64      128       32      32 × 32       dk, dv 32 × 64                          49 KB     2
 //      128       64       64      32 × 32       dk, dv 32 × 64: half of the width      113 KB     2, which fills the memory
 //
-// With heads of width 128, dk and dv of 32 rows would fill all registers, so two warps share them. Each computes the
+// With heads of width 128, dk and dv of 32 rows would fill all registers, so two warps share them. Each warp computes the
 // scores for half of the queries and sums half of the columns. The warps exchange f·p and ds in 16 bits through shared
 // memory, in the lanes' register order.
 //
@@ -43,17 +43,17 @@ template <bool of_keys, int width>
 struct Walk {
   static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // warps that share 32 rows
   static constexpr int columns = width / sharers;                  // columns that a warp sums
-  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // other rows that a warp computes scores with at once
+  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // other rows whose scores a warp computes at once
   static constexpr int own_rows = tile_warps / sharers * warp_rows, other_rows = met * sharers;
   static constexpr int queries = of_keys ? other_rows : own_rows, copies_of_numbers = of_keys ? 2 : 1;
   static constexpr int exchanged =
-      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // in 16-bit elements, like all sizes but the f32 numbers
+      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // in 16-bit elements, like all sizes except those of f32 values
   static constexpr int shared_bytes =
       2 * ((2 * own_rows + 4 * other_rows) * width + exchanged) + 4 * copies_of_numbers * 2 * queries;
   static_assert(2 * (shared_bytes + 1024) <= 228 << 10, "two blocks, with the driver's share of each");
 };
 
-// Loads lse and then D for `rows` queries; zeros beyond `count`, as in load_tile.
+// Loads lse and then D for `rows` queries. Values beyond `count` are zeros, as in load_tile.
 template <int rows>
 __device__ void load_beside(float* beside, const Vectors<const float>& lse, const Vectors<const float>& both, int first,
                             int count) {
@@ -65,8 +65,8 @@ __device__ void load_beside(float* beside, const Vectors<const float>& lse, cons
   }
 }
 
-// s becomes f·p, and dp becomes ds. `beside` holds lse and D from the first of these queries on. The vectors of queries
-// beyond the last are zeros: p is 1 for them, but their products with these zeros add nothing.
+// s becomes f·p, and dp becomes ds. `beside` holds lse and D, starting with the first of these queries. Queries beyond the
+// last have zero vectors: their p is 1, but products with these zeros add nothing.
 template <bool of_keys, bool drops, int queries, int n>
 __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float binary, const float* beside,
                               const Dropout& dropout, std::uint64_t place) {
@@ -83,7 +83,7 @@ __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float b
   });
 }
 
-// The slot in which a warp leaves values for the warp that shares its rows. Each lane writes for the same lane of that
+// The slot through which a warp passes values to the warp that shares its rows. Each lane writes for the same lane of that
 // warp.
 template <int n>
 __device__ Pack<std::uint32_t, 4>* slot_of(void* exchange, int of_warp, int kind, int f, int k) {
@@ -110,8 +110,8 @@ __device__ void take(std::uint32_t (&pairs)[2][n][4], void* exchange, int of_war
     }
 }
 
-// The work of a block: the own rows of a sample from `first` on; `start` is the sample's first row in the batch. The loop
-// runs over the other rows' tiles from first_tile to last_tile, for each of the `heads` heads from first_head on.
+// The work of a block: the own rows of a sample from `first` on, where `start` is the sample's first row in the batch. The
+// loop runs over the other rows' tiles from first_tile to last_tile, for each of the `heads` heads from first_head on.
 struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     }
     if constexpr (W::sharers == 2) __syncthreads();
 #pragma unroll
-    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then those of the warp that shares its rows
+    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then the scores of its sharer
       const int whose = member ^ turn, theirs = whose * met;
       if (sight<of_keys, met>(ahead + theirs) == Sight::none) continue;
       const int from = theirs * width + member * W::columns;

@@ -1,5 +1,5 @@
-// Shared by the kernels that need no tensor cores, attention.cu and attention_gradient.cu: a warp per row, whose lanes loop
-// over keys or queries.
+// Code shared by the kernels that need no tensor cores, attention.cu and attention_gradient.cu. Each row has a warp, whose
+// lanes loop over keys or queries.
 #pragma once
 #include "src/math/cuda/attention.cuh"
 #include "src/math/cuda/kernels.cuh"
@@ -44,14 +44,14 @@ __device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const 
   }
 }
 
-// One warp per row, each with `vectors` vectors of shared memory.
+// A grid with one warp per row, where each warp has `vectors` vectors of shared memory.
 template <class T>
 Grid grid_of(std::int64_t rows, int vectors, const AttentionShape& shape) {
   return {quotient_up(rows, warps), threads,
           static_cast<std::int64_t>(warps * vectors * shape.width * sizeof(Statistic<T>))};
 }
 
-// Whether the kernels on tensor cores can do it: whole sequences of one document, results of the inputs' type.
+// Whether the tensor-core kernels can compute this: whole sequences of one document, with results of the inputs' type.
 inline bool whole(const AttentionInput& in, const Tensor& results) {
   const Tokens& tokens = in.dropout.tokens;
   return in.keys.tensor.storage() == in.qkv.storage() && !tokens.places && !tokens.positions && !in.continues &&

@@ -95,7 +95,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   const Handle<PreferenceTraits> preference(made);
   check(
       cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room_bytes, sizeof room_bytes));
-  // If k is split, the partial sums are added in the compute type; other schemes first round them to 16 bits.
+  // If cuBLASLt splits k, it adds the partial sums in the compute type. Other schemes first round them to 16 bits.
   const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
                                              sizeof in_compute_type));
@@ -116,7 +116,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  // The key: the product, and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
+  // The key is the product, and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
   std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 

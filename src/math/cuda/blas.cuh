@@ -16,7 +16,7 @@ class Blas {
   Blas();
   ~Blas();
 
-  static std::int64_t workspace_bytes();  // for one product; products run one after another
+  static std::int64_t workspace_bytes();  // for one product, because products run one after another
 
   // Like Matmuls::run on the host; `threads` is ignored. A bias must have the type of the result, which must not be f64.
   void run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue);

@@ -7,8 +7,8 @@
 //   chunk   │ strand 7 takes rows 7, 15, … │    2. one block adds the partials of 32 columns, again in strands
 //           └──────────────────────────────┘
 //
-// Memory-bound: dy (and x for norms) is read once; the partials have 1/64 as many elements. [16384, 4096] in bf16: 28 µs,
-// 56 µs for norms.
+// Memory-bound: dy (and x for norms) is read once; the partials have 1/64 as many elements. [16384, 4096] in bf16 takes 28
+// µs, or 56 µs for norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -63,8 +63,8 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   if constexpr (normal) meet(normals, inside, [&](int i, W sum) { out[columns + i] = sum; });
 }
 
-// For 32 columns, a strand adds the partials of every eighth chunk, with 16 reads in flight. The first `columns` of the
-// `stride` columns are added to sums, the others to normal_sums, if there are any.
+// A block has 32 columns; each of its strands adds the partials of every eighth chunk, with 16 reads in flight. The first
+// `columns` of the `stride` columns are added to sums, and any others to normal_sums.
 template <class W>
 __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* sums,
                              W* normal_sums) {
@@ -78,8 +78,7 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   meet(total, inside, [&](int, W sum) { out[column] += sum; });
 }
 
-// The number of rows per chunk: 64, or more if there would be more than 512 chunks. This number depends on the number of
-// rows alone.
+// The number of rows per chunk: 64, or more if there would be more than 512 chunks. It depends only on the number of rows.
 std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
 
 template <bool normal, class T>

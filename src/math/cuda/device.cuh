@@ -12,7 +12,7 @@ namespace chorale::cuda {
 
 inline void check(cudaError_t error, std::source_location where = std::source_location::current()) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // clears the error, because it is reported here
+  cudaGetLastError();  // clears CUDA's error state, because the error is reported here
   throw Error(Exit::runtime, "a CUDA call failed", cudaGetErrorString(error),
               "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it", where);
 }

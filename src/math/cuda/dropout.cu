@@ -1,7 +1,8 @@
-// Dropout, alone or with the residual addition, on a device, with the same masks as the host's.
+// Dropout on a device, alone or with the residual addition. The masks are the same as on the host.
 //
-// Reads x and the residual, writes y. Philox takes about 60 integer operations for four elements. [16384, 768] in bf16
-// reaches 35 % of a copy's rate on an H200; without dropout, add_residual reaches 80 %. So Philox probably sets the time.
+// The kernel reads x and the residual and writes y. Philox takes about 60 integer operations for four elements. [16384, 768]
+// in bf16 reaches 35 % of a copy's rate on an H200; without dropout, add_residual reaches 80 %. So Philox is probably the
+// bottleneck.
 #include "src/math/dropout.hpp"
 
 #include "src/math/cuda/kernels.cuh"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// A thread takes one pack (16 bytes) of a row. Each element is read before it is written, so y may be x or residual.
+// A thread processes one pack (16 bytes) of a row. Each element is read before it is written, so y may be x or residual.
 template <class T, int width>
 __global__ void drop_packs(const T* x, const T* bias, Tokens tokens, Factors<Statistic<T>> factors, const T* residual, T* y,
                            std::int64_t columns, std::int64_t count) {

@@ -1,5 +1,5 @@
-// The loops of exact numerics on a device. They give the same bits as the loops on the host (src/math/exact), because
-// chains of f32 and rounding to integer units are the same. The order of integer sums does not matter, so these sums use
+// The loops of exact numerics on a device. They give the same bits as the host's loops (src/math/exact), because the f32
+// chains and the rounding to integer units are the same. The order of integer sums does not matter, so these sums use
 // atomics.
 #pragma once
 #include <optional>
@@ -13,7 +13,7 @@
 namespace chorale::cuda {
 
 // The largest addend of each site (SumSite, a place in the model where sums are made). Each site has a 32-bit word on the
-// device. Kernels raise these words; the first collect() after that fetches all of them.
+// device. Kernels raise these words, and the next collect() fetches all of them.
 class Watermarks {
  public:
   std::uint32_t* of(SumSite& site, const Queue& queue);  // the site's word, for a kernel on this queue
@@ -23,7 +23,7 @@ class Watermarks {
   void fetch();
   static constexpr std::int64_t most_sites = 1 << 14;
   std::optional<Scratch<std::uint32_t>> words_;  // allocated by the first kernel
-  std::vector<std::uint32_t> seen_;              // fetched values; 0 once collect() has taken a site's value
+  std::vector<std::uint32_t> seen_;              // fetched values; 0 after collect() has used a site's value
   Queue queue_;                                  // the queue of the kernels that raise the words
   bool raised_ = false;                          // whether kernels may have raised words since the last fetch
 };

@@ -22,7 +22,8 @@ using exact::Operands, exact::Side;
 constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
 constexpr int stride = side + 4;  // padded, so that rows are 16-byte aligned and start in different banks
 
-// Loads 64 elements of a side from `first`, at 16 of k from `start`. Adjacent threads load adjacent elements.
+// Loads the rows (or columns) first … first + 63 of a side, for 16 values of k from `start` on. Adjacent threads load
+// adjacent elements.
 __device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,
                           std::int64_t start, int length) {
   for (int e = static_cast<int>(threadIdx.x); e < side * deep; e += threads) {

@@ -1,12 +1,12 @@
-// Exact sums of single numbers on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded on its own.
+// Exact sums of single values on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded on its own.
 // Integers are added with atomics, since their order does not matter.
 //
 //   columns   a thread sums 64 rows of a column, then makes one atomic addition
 //   rows      a block sums a row in registers and shared memory
 //
-// Memory-bound. Column sums read 4 bytes per element, or 12 for norms, where dy is read twice and x once. Each sum adds one
-// 8-byte atomic per 64 elements. Adding rows to a table moves 20 bytes per element: it reads 4 bytes and makes an 8-byte
-// atomic addition, which reads and writes.
+// Memory-bound. Column sums read 4 bytes per element, or 12 for norms, where dy is read twice and x once. Each sum also
+// needs one 8-byte atomic addition per 64 elements. Adding rows to a table takes 20 bytes of traffic per element: it reads 4
+// bytes and makes an 8-byte atomic addition, which reads and writes.
 #include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/launch.cuh"

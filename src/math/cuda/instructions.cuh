@@ -24,7 +24,7 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
-// 2^x and 1/x, within 2 ulp; subnormal results become 0. One instruction each, where exp and division take eight.
+// 2^x and 1/x, within 2 ulp; subnormal results become 0. Each is one instruction, where exp and division take eight.
 __device__ inline float two_to_the(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -36,14 +36,14 @@ __device__ inline float reciprocal(float x) {
   return share;
 }
 
-// The greater number; NaN if either is NaN. 0 is greater than −0.
+// The greater value; NaN if either is NaN. 0 is greater than −0.
 __device__ inline float greater_or_nan(float a, float b) {
   float greater;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
   return greater;
 }
 
-// ── tensor cores: matrices of 16-bit numbers, distributed over the lanes of a warp ──
+// ── tensor cores: matrices of 16-bit elements, distributed over the lanes of a warp ──
 
 // d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds
 //
@@ -81,7 +81,7 @@ __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
 
 // ── asynchronous copies into shared memory ──
 
-// copy_pack_later copies 16 bytes, copy_later one float. If not `wanted`, they write zeros and read nothing.
+// copy_pack_later copies 16 bytes, copy_later one float. If `wanted` is false, they write zeros and read nothing.
 __device__ inline void copy_pack_later(void* to, const void* from, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
                : "memory");

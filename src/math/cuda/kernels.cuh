@@ -36,7 +36,7 @@ decltype(chorale::take_rows) take_rows;
 decltype(chorale::add_slots) add_slots;
 decltype(chorale::weight_gradients) weight_gradients;
 
-// These have no host function with the same signature: see DeviceKernels.
+// No host function has the same signature as these; see DeviceKernels.
 void route(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
            const Queue& queue);
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);

@@ -1,4 +1,4 @@
-// Kernel launches, and a block's dynamic shared memory. In the tests another version of this file runs the blocks in a
+// Kernel launches, and a block's dynamic shared memory. In the tests, a different version of this file runs the blocks in a
 // loop on the host (tests/cuda/emulation).
 #pragma once
 #include <cuda_runtime.h>

@@ -17,7 +17,8 @@
 namespace chorale::cuda {
 namespace {
 
-// The most warps per block, each with one row. A block has fewer if shared memory cannot hold what four warps keep.
+// The largest number of warps per block; each warp has one row. A block has fewer warps if shared memory cannot hold the
+// rows of four.
 constexpr int most_warps = 4;
 
 // A row of a matrix and this warp's lane in it.
@@ -39,8 +40,8 @@ struct WarpRow {
   __device__ void each_pack(F f) const {
     each_pack_of_lane<width>(columns, f);
   }
-  // Copies this warp's row to shared memory; complete after wait_for_copies. Packs of 16 bytes do not pass through
-  // registers, so all loads of the row are in flight together. Single elements are copied synchronously.
+  // Starts to copy this warp's row to shared memory. The copy is complete after wait_for_copies. Packs of 16 bytes do not
+  // pass through registers, so all loads of the row are in flight together. Single elements are copied synchronously.
   template <int width, class T>
   __device__ void fetch(const T* matrix, T* to) const {
     each_pack<width>([&](std::int64_t j) {

@@ -1,8 +1,8 @@
 // Widens elements to the type that kernels compute in (f32 for 16-bit types, otherwise the type itself), and rounds results
 // once.
 //
-// f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order gets the host's bits.
-// 16-bit types use the GPU's instructions for 2^x and 1/x, which take a quarter of the work. The error of these
+// f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order is bit-identical to the
+// host. 16-bit types use the GPU's instructions for 2^x and 1/x, which take a quarter of the work. The error of these
 // instructions vanishes when the result is rounded to 16 bits.
 #pragma once
 #include <numbers>

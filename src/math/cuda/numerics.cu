@@ -12,7 +12,7 @@ namespace chorale {
 namespace cuda {
 namespace {
 
-// y + the bias of its column, for results to which cuBLASLt cannot add a bias.
+// Adds the bias of its column to each element of y, for result types to which cuBLASLt cannot add a bias.
 template <class Y, class T>
 struct WithBias {
   const T* bias;

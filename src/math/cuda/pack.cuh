@@ -1,4 +1,4 @@
-// Packs of 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for packs of `width`
+// A pack has 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for packs of `width`
 // elements and instantiated twice: for 16 bytes, if alignment and length allow it, and for single elements.
 //
 //   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })

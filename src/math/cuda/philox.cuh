@@ -23,7 +23,7 @@ class Draws {
   philox::Counter words_ = {};
 };
 
-// The dropout factors of places: 0 or `scale`; always 1 without dropout.
+// The dropout factors of places: 0 or `scale` with dropout, always 1 without it.
 template <class W>
 class Factors {
  public:

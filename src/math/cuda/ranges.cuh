@@ -1,9 +1,9 @@
-// One launch for ranges of many tensors. The list of ranges is passed as a kernel argument, and each block looks up the
-// range that it works on:
+// Processes ranges of many tensors in one launch. The list of ranges is passed as a kernel argument, and each block looks up
+// the range that it works on:
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// Arguments have at most 4 KiB, so a long list takes several launches. GPT-2's 148 parameters take five.
+// Kernel arguments have at most 4 KiB, so a long list takes several launches. GPT-2's 148 parameters take five.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace chorale::cuda {
 
-// A Range must have a `count` of elements.
+// A Range must have a member `count`, its number of elements.
 template <class Range>
 struct Ranges {
   static constexpr int most = 3968 / static_cast<int>(sizeof(Range) + sizeof(unsigned));

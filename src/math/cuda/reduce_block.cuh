@@ -35,7 +35,7 @@ template <class V, class Op>
 __device__ V over_block(V value, Op op) {
   __shared__ V of_warps[warp];
   value = over_warp(value, op);
-  __syncthreads();  // results of an earlier call may still be read
+  __syncthreads();  // other threads may still read the results of an earlier call
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = value;
   __syncthreads();
   V all = of_warps[0];

@@ -1,8 +1,8 @@
 // Elementwise reduction of several vectors into one on a device, in the given order, with the same bits as on the host
 // (reduction.hpp).
 //
-// Memory-bound: reads each source once and writes `out` once. `out` may be one of the sources. Two sources of 10⁹ bf16 at
-// 4.8 TB/s: 1.25 ms.
+// Memory-bound: reads each source once and writes `out` once. `out` may be one of the sources. Two sources of 10⁹ bf16
+// elements take 1.25 ms at 4.8 TB/s.
 #include "src/math/reduction.hpp"
 
 #include <algorithm>

@@ -1,12 +1,13 @@
-// The router on a device (src/math/routing.hpp). In f32 it has the host's bits.
+// The router on a device (src/math/routing.hpp). In f32 it is bit-identical to the host's.
 //
 //   choose   a warp per token: scores, choices and weights, by the code of router.hpp
 //   drop     sorts the choices by (sequence, expert, descending score) and drops all but the first C of each list
-//   number   sorts the choices by (expert, token). A choice's index is its place; the counts are differences of indices
+//   number   sorts the choices by (expert, token). A choice's index there is its place; counts are differences of indices
 //
-// The counts go to the host in one copy, and the host waits for it: they are the shapes of the tensors that follow.
+// One copy sends the counts to the host. The host waits for it, because the counts are the shapes of the tensors that
+// follow.
 //
-// Cost per token: E exponentials, two sums of E numbers by each lane, and k searches of E scores by the warp. Each sort
+// Cost per token: E exponentials, two sums of E values in each lane, and k searches of E scores by the warp. Each sort
 // reads and writes 8 bytes per choice and 8 bits of its key: two passes for up to 128 experts.
 #include "src/math/routing.hpp"
 
@@ -46,7 +47,7 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* 
     });
     last = best_of_warp(scores, mine);
   }
-  // In ascending order: an expert's index is the number of chosen experts before it.
+  // Writes the experts in ascending order: an expert's index is the number of chosen experts before it.
   const unsigned lower_lanes = (1u << team.lane()) - 1;
   for (std::int64_t first = 0, index = 0; first < rule.experts; first += warp) {
     const std::int64_t e = first + team.lane();
@@ -73,7 +74,7 @@ __global__ void route_tokens(TokenRule rule, const T* logits, const float* bias,
   if (ranks) set_ranks(team, rule, room, chosen + token * k, ranks + token * k);
 }
 
-// Keys of choices: what they are sorted by, then the choice.
+// A choice's key: the upper half is the sorting criterion, the lower half is the choice's index.
 __device__ std::uint64_t key_of(std::int64_t list, std::int64_t choice) {
   return static_cast<std::uint64_t>(list) << 32 | static_cast<std::uint64_t>(choice);
 }
@@ -86,8 +87,8 @@ struct InOrder {
   __device__ std::uint64_t operator()(std::int64_t choice) const { return key_of(0, choice); }
 };
 
-// A word of 32 bits of the choice's score. The words ascend where scores descend. NaN is the highest score, and no score is
-// negative.
+// Maps the choice's score to a 32-bit word, so that words ascend as scores descend. An f64 score has two such words, and
+// `word` selects one. NaN is the highest score, and no score is negative.
 template <class T>
 struct ByScore {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;

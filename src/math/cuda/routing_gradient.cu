@@ -1,7 +1,7 @@
-// The router's gradient on a device: a warp per token, by the code of src/math/router_gradient.hpp. In f32 it has the host's
-// bits.
+// The router's gradient on a device, with one warp per token, by the code of src/math/router_gradient.hpp. In f32 it is
+// bit-identical to the host's.
 //
-// Cost per token: 2·E exponentials, and sums of E numbers by each lane: up to five with a balance loss.
+// Cost per token: 2·E exponentials, and sums of E values in each lane, up to five of them with a balance loss.
 #include "src/math/router_gradient.hpp"
 
 #include <optional>
@@ -16,7 +16,7 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// counts [parts, E] += the choices; a part has `choices` of them.
+// Adds the choices to counts [parts, E]. Each part has `choices` choices.
 __global__ void add_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
                             std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;

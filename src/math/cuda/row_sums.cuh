@@ -1,6 +1,6 @@
 // A warp's walk over one row: each lane takes every 32nd pack. All lanes get the sum.
 //
-// For f32, the lanes and the order of a sum are those of the host (src/math/lane_sums.hpp), so the bits are equal.
+// For f32, a sum has the same lanes and the same order as on the host (src/math/lane_sums.hpp), so the bits are equal.
 // For 16-bit types, each lane adds whole packs.
 #pragma once
 #include "src/math/cuda/numbers.cuh"

@@ -1,11 +1,12 @@
-// Rows to and from the experts on a device (src/math/slots.hpp). The host's put_slots calls gather_rows, so it is not here.
+// Copies rows to and from the experts on a device (src/math/slots.hpp). put_slots has no kernel here, because the host's
+// function calls gather_rows.
 //
 //   take_rows          a block per token reads x once and writes the token's k rows
 //   add_slots          a thread per pack of columns adds the k slots in their order
 //   weight_gradients   a warp per choice; in f32 its sums have the host's order (row_sums.cuh)
 //
-// Memory-bound: take_rows and add_slots move k + 1 rows per token, weight_gradients k rows, and dy from the cache. 16384
-// tokens of 4096 with k = 8 in bf16: 1.2 GB, 0.25 ms at 4.8 TB/s (computed, not measured).
+// Memory-bound: take_rows and add_slots read or write k + 1 rows per token. weight_gradients reads k rows, and dy from the
+// cache. 16384 tokens of width 4096 with k = 8 in bf16 are 1.2 GB, which take 0.25 ms at 4.8 TB/s (computed, not measured).
 #include "src/math/slots.hpp"
 
 #include "src/math/cuda/kernels.cuh"
@@ -81,7 +82,7 @@ void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, con
     };
     with_row_packs<T>(columns, start, in, out);
   };
-  if (!weights) return run(std::false_type{}, Type<std::uint16_t>{}, nullptr);  // as bytes, whatever the type
+  if (!weights) return run(std::false_type{}, Type<std::uint16_t>{}, nullptr);  // copies rows as bytes, whatever their type
   visit_floating(x.dtype(), [&]<class T>(Type<T> type) { run(std::true_type{}, type, data<Statistic<T>>(*weights)); });
 }
 

@@ -1,9 +1,9 @@
-// The sums of fast numerics over whole tensors, in f64: losses and ‖g‖². There are two stages. How they divide the work
+// The sums of fast numerics over whole tensors, in f64: losses and ‖g‖². There are two stages. Their division of the work
 // depends only on the number of elements, so the bits are the same in every run.
 //
 //   elements ──▶ one f64 sum per block ──▶ one block adds them
 //
-// Memory-bound: 4 bytes an element of the gradient, 0.83 ms for 10⁹ of them at 4.8 TB/s.
+// Memory-bound: 4 bytes per gradient element, which takes 0.83 ms for 10⁹ elements at 4.8 TB/s.
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The 32 rows of the
-// scores belong to the warp's own tokens, the n columns to other tokens, which start `ahead` tokens later. The own tokens
-// are queries and the other tokens keys; with of_keys, the own tokens are keys and the other tokens queries.
+// scores belong to the warp's own tokens. The n columns belong to other tokens, which start `ahead` tokens later. The own
+// tokens are queries and the other tokens keys; with of_keys, the own tokens are keys and the other tokens queries.
 //
 //   ahead           −32     0     32        for n = 32, without of_keys
 //   visible keys    all   some   none
@@ -31,8 +31,8 @@ __device__ Sight sight(int ahead) {
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
-  // In the lane's first row, the column of the row's own token is `edge` columns right of the lane's first column. In a
-  // lower row that column is as many columns further right as the row is further down.
+  // In the lane's first row, the column of the row's own token is `edge` columns right of the lane's first column. In each
+  // lower row, this column is one further right.
   const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
@@ -63,8 +63,8 @@ __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   }
 }
 
-// Calls f(width, whether dropout is on) if tiles support these heads; returns whether they do. The flag is a compile-time
-// constant, because code for random numbers costs registers even if it does not run.
+// Calls f(width, whether dropout is on) if tiles support these heads, and returns whether they do. The dropout flag is a
+// compile-time constant, because code for random numbers costs registers even if it does not run.
 template <class F>
 bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
   if (!aligned || (shape.width != 64 && shape.width != 128)) return false;
@@ -79,8 +79,9 @@ bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned,
   return true;
 }
 
-// The tile, head and sample that a block computes. `rank` orders the tiles by the length of their loops: the longest is 0.
-// The blocks of rank 0 come first in the grid, for all heads and samples, so that no long block starts last.
+// The tile, head and sample that a block computes. `rank` orders the tiles by the length of their loops; the tile with the
+// longest loop has rank 0. The blocks of rank 0 come first in the grid, for all heads and samples, so that no long block
+// starts last.
 struct Part {
   int rank, head, sample;
 };

@@ -1,4 +1,4 @@
-// Tiles of a head's rows in shared memory, and the two matrix products of attention on tensor cores. A warp has 32 rows:
+// Tiles of a head's rows in shared memory, and the two matrix products of attention on tensor cores. A warp has 32 rows, in
 // two fragments of 16. The warp processes n rows of another tile at a time, so that each load of these rows serves both
 // fragments:
 //
@@ -50,8 +50,8 @@ __device__ void each_element(F&& visit) {
 }
 
 // Where a row's piece of eight elements (16 bytes) is stored in a tile. The pieces of each 64 columns are permuted by row
-// (swizzled). An ldmatrix reads the same piece of eight rows, which thus lies in different banks. The permutation repeats
-// every 8 rows and 64 columns.
+// (swizzled). An ldmatrix reads the same piece of eight rows, and the swizzle puts these in different banks. The permutation
+// repeats every 8 rows and 64 columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
@@ -60,7 +60,7 @@ __device__ int place_of_piece(int row, int piece) {
 // rest of the row lies at constant offsets from them.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
-// Where this thread starts to read a tile of the rows from `first` on. A thread reads 16 bytes of every rows_at_once-th row
+// Where this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of every rows_at_once-th row
 // (load_tile).
 template <int width, class T>
 __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first) {
@@ -69,8 +69,8 @@ __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first
   return {vectors[first + row] + 8 * piece, vectors.stride};
 }
 
-// Starts copying `rows` rows; `vectors` comes from read_from. Rows from `count` on become zeros. A thread stays in its
-// columns, so its next address is one addition away.
+// Starts copying `rows` rows; `vectors` comes from read_from. Rows from `count` on are filled with zeros. A thread always
+// copies the same columns, so it computes its next address with one addition.
 template <int width, int rows, class T>
 __device__ void load_tile(T* tile, const Vectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;

@@ -1,11 +1,11 @@
-// Whole products in f32 from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is what one thread
-// computes, n the number of columns of the result.
+// Whole products in f32 from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is the part that one
+// thread computes, and n is the number of columns of the result.
 #pragma once
 #include "src/math/exact/chains.hpp"
 
 namespace chorale::exact {
 
-// Begins to fetch the result's tile at `corner`.
+// Prefetches the result's tile at `corner`.
 template <class T>
 void prefetch_tile(const T* corner, std::int64_t rows, std::int64_t stride) {
   constexpr auto per_line = static_cast<std::int64_t>(64 / sizeof(T));
@@ -54,7 +54,7 @@ void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t dept
                        std::int64_t n) {
   each_tile(a, b, part, equal_blocks(depth, 512), [&](const Place& at, const float* left, const float* right) {
     float* const corner = y + at.row * n + at.column;
-    prefetch_tile(corner + tile_columns, at.rows, n);  // the next one: this one is needed at once
+    prefetch_tile(corner + tile_columns, at.rows, n);  // prefetches the next tile, because this one is needed immediately
     multiply(at, left, right, true, {corner, n});
   });
 }

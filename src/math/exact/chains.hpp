@@ -41,7 +41,7 @@ struct Part {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
-// Threads split the rows of the tiles. If there are few rows, as when one token is generated, the threads split the
+// Threads split the rows of the tiles. If there are few rows, for example when one token is generated, the threads split the
 // columns instead.
 struct Cut {
   std::int64_t rows, columns;
@@ -57,7 +57,7 @@ struct Cut {
   }
 };
 
-// Consecutive blocks of k that are packed together.
+// Consecutive blocks of k, packed together.
 struct Piece {
   std::int64_t start, length;
   std::span<const std::int64_t> blocks;  // their lengths
@@ -70,7 +70,7 @@ inline std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t l
   return blocks;
 }
 
-// Pieces of at most 512 values of k, or of one longer block.
+// Pieces of at most 512 values of k. A longer block is a piece of its own.
 inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
   constexpr std::int64_t most = 512;
   std::vector<Piece> pieces;
@@ -84,7 +84,7 @@ inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
   return pieces;
 }
 
-std::int64_t half_of_cache();  // of the L2 cache of this core, in floats
+std::int64_t half_of_cache();  // half of this core's L2 cache, in floats
 
 // A tile's place in the product, and its range of k.
 struct Place {
@@ -92,9 +92,9 @@ struct Place {
   const Piece& piece;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. As many panels of b
-// are packed at a time as fill half of the L2 cache, and the tiles of a row strip follow each other. So b is read, and the
-// result is written, in runs that are the longer, the shorter k is.
+// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. Enough panels of b
+// are packed at a time to fill half of the L2 cache, and the tiles of a row strip are computed one after another. So the
+// shorter k is, the longer are the runs in which b is read and the result is written.
 template <class T, class Finish>
 void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::span<const std::int64_t> blocks,
                Finish finish) {
@@ -113,8 +113,8 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::sp
   const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
   const auto left = lines(height * longest), right = lines(width * longest);
 
-  // If the columns of b are stored side by side, eight values of k are packed at a time, into all panels. Panel by panel,
-  // only a short run would be read at each k. These runs are often 4 KiB apart and share few sets of a cache.
+  // If the columns of b are stored side by side, eight values of k are packed at a time, into all panels. If panels were
+  // packed one by one, only a short run would be read at each k. Such runs are often 4 KiB apart and share few cache sets.
   const std::int64_t run = b.along == 1 ? 8 : longest;
 
   for (const Piece& piece : pieces)

@@ -31,7 +31,8 @@ void require_sums(const Tensor& tensor, const char* what) {
   require(tensor.dtype() == DType::i64, "exact sums must be i64, but the type of {} is {}", what, name_of(tensor.dtype()));
 }
 
-// False if any tensor is phantom (has no storage): then there is nothing to compute. Null pointers are ignored.
+// Returns false if any tensor is phantom (has no storage), because there is nothing to compute then. Null pointers are
+// ignored.
 bool all_real(std::initializer_list<const Tensor*> tensors) {
   const Device device = (*tensors.begin())->device();
   for (const Tensor* tensor : tensors) {

@@ -1,9 +1,9 @@
-// Numerics whose losses, gradients and weights have the same bits on every layout of ranks, threads and micro-batches, with
-// every algorithm of a collective. Two rules suffice:
+// Numerics whose losses, gradients and weights are bit-identical on every layout of ranks, threads and micro-batches, and
+// with every collective algorithm. Two rules suffice:
 //
 //   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
 //     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
-//     integers (fixed_point.hpp), also by the collectives.
+//     integers (fixed_point.hpp), both locally and in collectives.
 //   - If every rank that computes a sum has all addends of the sum, the sum is one chain.
 //
 // This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give the same bits on both.

@@ -3,16 +3,16 @@
 //
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
-// The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) follows from the configuration alone: n is the largest possible number of
-// addends, and the kind of the sum gives `cap` and R. Addends are expected below 2^R. No addend may exceed 2^62/n units;
-// then no partial sum overflows, in any order. Each site (SumSite, a place in the model where sums are made) records the
-// bits of its largest |y|. These bits compare like the numbers, with Inf and NaN on top.
+// The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) depends only on the configuration. n is the largest possible number of
+// addends, and the kind of the sum determines `cap` and R. Addends are expected below 2^R. No addend may exceed 2^62/n
+// units, so no partial sum overflows, in any order. Each site (SumSite, a place in the model where sums are made) records
+// the bits of its largest |y|. Compared as integers, these bits have the order of the floats, with Inf and NaN on top.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30
 //   R             20             13                14                12              0          12
 //
-// Cost: 0.07 ns an element with AVX-512, 0.3 ns without; 8 bytes per sum instead of 4.
+// Cost: 0.07 ns per element with AVX-512 and 0.3 ns without. A sum has 8 bytes instead of 4.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -28,8 +28,8 @@ double unit(const SumSite& site);             // 2^-e
 double greatest_addend(const SumSite& site);  // 2^62/n, in units
 
 // Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and the lower 32
-// bits are rounded separately: adding 1.5·2^52 leaves the integer in the last bits of the sum. Both forms agree below 2^62;
-// larger values exceed the site's limit and are reported.
+// bits are rounded separately: adding 1.5·2^52 leaves the integer in the last bits of the sum. Both forms agree for
+// magnitudes below 2^62. Larger values exceed the site's limit and are reported.
 [[gnu::always_inline]] inline std::int64_t nearest_integer(float y) {
 #ifdef __AVX512DQ__
   const double rounded =
@@ -44,8 +44,8 @@ double greatest_addend(const SumSite& site);  // 2^62/n, in units
 #endif
 }
 
-// A wrapping sum, because signed overflow would be undefined. If an addend exceeds its site's limit, check() throws and the
-// sums are not used.
+// Adds with wrap-around, because signed overflow would be undefined. If an addend exceeds its site's limit, check() throws
+// and the sums are not used.
 [[gnu::always_inline]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }

@@ -31,10 +31,10 @@ class Kernels {
   // One chain over the whole depth per element, then the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
   // sums = Σ over blocks of the depth, one chain per block; with `onto`, the result is added to the existing sums. `blocks`
-  // are their lengths, none of them 0.
+  // lists the blocks' lengths, none of which is 0.
   virtual void sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
                           SumSite& site, const Queue& queue) = 0;
-  // `dkeys` are sums, to which this adds.
+  // `dkeys` holds integer sums, to which this function adds.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                                   const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
                                   const Queue& queue) = 0;

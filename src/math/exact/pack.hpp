@@ -1,9 +1,9 @@
-// Packs a part of a matrix for the tiles of chains.hpp. A panel [length][width] holds `width` rows of a (or columns of b),
-// one value of k after the other, in f32. 16-bit numbers are widened on the way.
+// Packs a part of a matrix for the tiles of chains.hpp. A panel [length][width] holds `width` rows of a (or columns of b) in
+// f32, ordered by k. 16-bit elements are widened while they are packed.
 //
-// If the matrix stores consecutive values of k side by side, the panel is its transpose. Squares of 8 × 8 numbers are
-// transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 numbers, step 2 does the same within each of the
-// four blocks, and step 1 within their blocks:
+// If the matrix stores consecutive values of k side by side, the panel is its transpose. Squares of 8 × 8 elements are
+// transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 elements. Step 2 does the same with the 2 × 2
+// blocks inside each of them, and step 1 with single elements:
 //
 //    A B        A C
 //    C D   ──▶  B D
@@ -47,7 +47,7 @@ void widen(const T* from, float* to) {
       *reinterpret_cast<UnalignedEight*>(to + i) = eight;
     }
   } else if constexpr (std::is_same_v<T, float>) {
-    std::memcpy(to, from, count * sizeof(float));  // GCC 12 would copy single numbers in a loop
+    std::memcpy(to, from, count * sizeof(float));  // GCC 12 would copy single elements in a loop
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
   }

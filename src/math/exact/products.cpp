@@ -2,10 +2,11 @@
 //
 //   product           one chain over all of K, then the bias
 //   partial_product   one chain per block of K, rounded to integer units; the blocks are added
-//   add_outer         one chain per block of tokens, rounded likewise; the blocks are added to the existing sums
+//   add_outer         one chain per block of tokens, also rounded; the blocks are added to the existing sums
 //
-// Rounding costs as much as 12 multiply-adds, so blocks of 64 cost a sixth more than f32, blocks of 256 a twentieth more.
-// Up to eight blocks are rounded straight into the result: for so few, a local tile of sums costs more than it saves.
+// Rounding costs as much as 12 multiply-adds. So blocks of 64 cost a sixth more than f32, and blocks of 256 a twentieth
+// more. Up to eight blocks are rounded directly into the result. For so few blocks, a local tile of sums costs more than it
+// saves.
 #include <unistd.h>
 
 #include "src/math/exact/chain_products.hpp"
@@ -14,7 +15,8 @@
 
 namespace chorale::exact {
 
-// Virtual machines may not report the size; then 512 KiB is assumed, the smallest L2 cache of a current server.
+// A virtual machine may not report the cache size. In that case 512 KiB is assumed, the smallest L2 cache of a current
+// server.
 std::int64_t half_of_cache() {
   static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 512 << 10);
   return bytes / 2 / static_cast<std::int64_t>(sizeof(float));

@@ -1,9 +1,9 @@
 // ‖g‖² in fixed point. The squares span too many powers of two for 64 bits, so q = |g|·2^40 is rounded to an integer and
 // q² is summed in 128 bits. Small elements are not lost beside large ones, and the order of the sum does not matter.
 //
-// The norm may be up to 2^18. A sum of squares saturates at the square of that limit. Squares are never negative, so the sum
-// saturates in every order. The saturated sums of a thousand ranks still fit in 128 bits, and `root` throws on every rank. A
-// NaN counts as an element above the limit.
+// The norm may be at most 2^18. A sum of squares saturates at the square of this limit. Squares are never negative, so the
+// sum saturates in every order. The saturated sums of a thousand ranks still fit in 128 bits, and `root` throws on every
+// rank. A NaN counts as an element above the limit.
 #pragma once
 #include <cstdint>
 

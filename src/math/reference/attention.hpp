@@ -1,5 +1,5 @@
-// Causal attention straight from its formulas: a query's scores, their softmax, the weighted average of the values. T is
-// float or double.
+// Causal attention computed directly from its formulas: a query's scores, their softmax, and the weighted average of the
+// values. T is float or double.
 //
 //   s_j = q·k_j/√width,  j in sight       p = softmax(s)        o = Σ_j f_j·p_j·v_j        lse = log Σ_j exp(s_j)
 //
@@ -36,13 +36,13 @@ T attention_factor(const AttentionInput& in, std::int64_t head, std::int64_t row
   return in.dropout.keeps(in.dropout.random.bits(index)) ? T(1 / (1 - in.dropout.probability)) : T(0);
 }
 
-// Offsets of a key's vector in the rows of `keys`; its value follows.
+// The offset of a key's vector in the rows of `keys`; the value follows it.
 inline std::int64_t key_at(const KeyRows& keys, std::int64_t sample, std::int64_t group, std::int64_t key) {
   return (keys.first_row + sample * keys.sample_rows + key) * keys.row + keys.offset + group * keys.group;
 }
 
-// Calls f(group, head, row, sample, first key, last key) for each query of each head. The last two bound the keys that it
-// sees, as indices among the keys of the call.
+// Calls f(group, head, row, sample, first key, last key) for each query of each head. The query sees the keys [first key,
+// last key), which are indices among the keys of the call.
 template <class F>
 void for_each_query(const AttentionInput& in, F&& f) {
   const Tokens& tokens = in.dropout.tokens;

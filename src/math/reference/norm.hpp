@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm straight from their formulas, and their derivatives:
+// LayerNorm and RMSNorm, computed directly from their formulas, and their derivatives:
 //
 //   x̂ = (x − mean)·rstd      g = dy·gain
 //   layer   dx = rstd·(g − mean(g) − x̂·mean(g·x̂))

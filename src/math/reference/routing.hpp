@@ -1,4 +1,4 @@
-// The router of routing.hpp in double, one number at a time: choices by comparing every score with every other.
+// The router of routing.hpp in double, one value at a time. It makes choices by comparing every score with every other.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ inline Numbers sigmoids(Numbers x) {
   return x;
 }
 
-// How many scores precede score i: the higher ones, and the equal ones of smaller index.
+// How many scores precede score i: the higher ones, and equal ones with a smaller index.
 inline std::int64_t rank_of(std::size_t i, const Numbers& scores) {
   std::int64_t rank = 0;
   for (std::size_t other = 0; other < scores.size(); ++other)
@@ -81,7 +81,8 @@ inline Numbers ranks(const Numbers& logits, const Choices& chosen, const Routing
   return ranks;
 }
 
-// Whether each choice [tokens, k] is dropped: its expert has a full list of better choices from the same sequence.
+// Whether each choice [tokens, k] is dropped. A choice is dropped if its expert has a full list of better choices from the
+// same sequence.
 inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, const RoutingRule& rule) {
   std::vector<bool> dropped(chosen.size());
   if (rule.capacity == 0) return dropped;
@@ -96,7 +97,7 @@ inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, cons
   return dropped;
 }
 
-// The places [tokens, k]: how many kept choices precede each by (expert, token).
+// The places [tokens, k]: how many kept choices precede each choice in the order (expert, token).
 inline Choices places(const Choices& chosen, const std::vector<bool>& dropped) {
   Choices places;
   for (std::size_t i = 0; i < chosen.size(); ++i) {

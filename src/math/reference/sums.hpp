@@ -1,4 +1,5 @@
-// The sums over tokens of a backward pass, and over the logits of a softmax, by definition. dy and x are [rows, n].
+// A backward pass's sums over tokens, and a softmax's sums over logits, computed by their definitions. dy and x are [rows,
+// n].
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -37,7 +37,7 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// Checks algorithms with messages that wrap around the vector. Such a message goes in two pieces, so rounds are not in
+// Checks algorithms with messages that wrap around the vector. Such a message is sent in two pieces, so rounds are not in
 // lockstep. A piece may leave a round early, which hides some α. It may also arrive before an older piece, which costs some
 // β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {

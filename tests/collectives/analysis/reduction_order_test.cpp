@@ -1,4 +1,4 @@
-// The order in which an algorithm adds is an expression tree. Algorithms with equal trees give the same bits.
+// The order in which an algorithm adds is an expression tree. Algorithms with equal trees give bit-identical results.
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"

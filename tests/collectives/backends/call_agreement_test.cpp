@@ -1,6 +1,6 @@
-// By control messages, ranks compare their calls, report errors and say that they leave. These
-// tests explore every order of events. No rank may act on a control message of another group, every mistake must be found,
-// and a rank that waits for a rank that has left must get an error.
+// With control messages, ranks compare their calls, report errors and announce that they leave. These tests explore every
+// order of events. No rank may act on a control message of another group, every mistake must be found, and a rank that waits
+// for a rank that has left must get an error.
 #include "tests/catch.hpp"
 #include "tests/collectives/backends/control_orders.hpp"
 
@@ -89,8 +89,8 @@ TEST_CASE("a rank that waits for one that has left gets an error, in every order
   const std::vector<Act> leaver{join(0), call(0, 5), leave(0)}, other{join(0), call(0, 5), call(0, 6)};
   all_are_told({.groups = {{0, 1}}, .scripts = {other, leaver}}, 1);
   all_are_told({.groups = {{0, 1, 2}}, .scripts = {other, leaver, other}, .asks = 2}, 1);
-  // Rank 0 waits for a message that rank 1 never sends. In the first play rank 1 has joined the pair, in the second it has
-  // not.
+  // Rank 0 waits for a message that rank 1 never sends. In the first run of the script rank 1 has joined the pair, in the
+  // second it has not.
   const std::vector<Act> receiver{join(0), join(1), call(1, 5, 1), call(1, 6, 1)};
   all_are_told({.groups = {{0, 1}, {1, 0}},
                 .scripts = {receiver, {join(0), join(1), call(1, 5, 1), leave(1), leave(0)}},

@@ -57,7 +57,7 @@ struct Play {
   std::vector<std::vector<int>> groups;   // world ranks of each group's members
   std::vector<std::vector<Act>> scripts;  // of each rank
   int asks = 3;                           // limit of questions by all ranks together; a rank asks at most once per call
-  std::vector<int> parents = {};          // of each group: its parent if it is a pair, otherwise −1
+  std::vector<int> parents = {};          // by group: its parent if the group is a pair, otherwise −1
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
 
@@ -167,7 +167,8 @@ class Stage {
           offers(groups),
           sequence(groups) {}
     std::unique_ptr<ControlEndpoint> control;
-    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; a pair's is destroyed before its parent's
+    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; a pair's agreement is destroyed before that of its
+                                                             // parent
     std::vector<std::vector<std::int64_t>> offers;
     std::vector<std::uint64_t> sequence;
     std::size_t next = 0;

@@ -1,5 +1,5 @@
-// On backends that send messages, ranks get errors when calls differ or a rank gives up. What such a call leaves unread,
-// messages, or control messages, never reaches a later world.
+// On backends that send messages, ranks get errors when calls differ or a rank gives up. Messages and control messages that
+// such a call leaves unread never reach a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/backends/messages.hpp"
 

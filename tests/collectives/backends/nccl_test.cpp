@@ -1,4 +1,4 @@
-// Tests the backend nccl as a whole. `make test` runs it on the emulated GPU and NCCL (tests/cuda/emulation); without the
+// Tests the whole backend nccl. `make test` runs it on the emulated GPU and NCCL (tests/cuda/emulation); without the
 // emulation it runs on real GPUs if there are any.
 #include <cstdlib>
 
@@ -103,7 +103,7 @@ std::string memory_is_registered_once(Communicator& c) {
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";
 }
 
-// Ranks pass buffers of different sizes. The allocator might put the smaller ones into a shared block and the larger one
+// Ranks pass buffers of different sizes. The allocator might put the smaller buffers into a shared block and the larger one
 // into its own block.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
@@ -118,7 +118,7 @@ std::string sizes_that_differ(Communicator& c) {
   return "";
 }
 
-// Buffers from another allocator than the world's: neither they nor the call's workspace may be registered.
+// If buffers do not come from the world's allocator, neither they nor the call's workspace may be registered.
 std::string memory_of_somebody_else(Communicator& c) {
   if (!registrations()) return "";
   const auto memory = cuda_memory(DevicePlugin(), 0);

@@ -1,5 +1,5 @@
 // Messages between ranks of one host through shared memory. The tests send more messages than the ring of notices holds, and
-// receive them in another order. Small messages are carried in their notice; the data of large ones are read from the
+// receive them in a different order. Small messages are carried in their notice; the data of large ones are read from the
 // sender's memory.
 #include "collectives/backends/near/post.hpp"
 

@@ -1,7 +1,7 @@
 // On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice: each slice is copied to a bounce buffer
-// in symmetric memory. The tests vary the algorithm and the length around slice borders. Ordinary buffers appear on some or
-// all ranks, for input or output only, and in several calls at once. Symmetric memory may grow only by the bounce buffers of
-// one slice.
+// in symmetric memory. The tests vary the algorithm, and use lengths around slice borders. Ordinary buffers appear on some
+// or all ranks, for input or output only, and in several calls at once. Symmetric memory may grow only by the bounce buffers
+// of one slice.
 #include <list>
 #include <numeric>
 

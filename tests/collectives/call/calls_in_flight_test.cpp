@@ -29,7 +29,7 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
-// When a rank gives up, all its calls on the group fail, also those that are in flight together with the failed one.
+// When a rank gives up, all its calls on the group fail, including those in flight together with the failed call.
 std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());
@@ -135,8 +135,7 @@ const Check checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// A clock that runs 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is soon
-// reported.
+// A clock that runs 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is reported soon.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };

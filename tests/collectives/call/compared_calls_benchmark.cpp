@@ -1,5 +1,5 @@
-// Times all-reduces whose calls ranks compare, beside others that they do not compare, in turns on the same buffers. (In two
-// processes the buffers may lie on other pages, which changes times by a fifth.) Prints rank 0's medians:
+// Times all-reduces whose calls the ranks compare against all-reduces without this comparison, in turns on the same buffers.
+// (In two processes the buffers may lie on different pages, which changes times by a fifth.) Prints rank 0's medians:
 //
 //   mpirun -n 2 build/tests_run "what comparing calls costs"
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // Random sequences of calls in which one rank makes one mistake: another collective, count, type, root or operator, two
 // calls in another order, a call that is missing, or one too many. Every rank must get an error that names two ranks, the
-// number of the call, and what both called, within two seconds. As many sequences without a mistake must raise no alarm.
-// FAULTS sets the number of sequences of each sort, on all backends together (16). With TIMED, an error that comes later is
-// a failure. A mistake across groups makes ranks wait for each other; the guard ends such a run, so each is a launch of its
-// own (guard_test.py).
+// number of the call, and what both called, within two seconds. The same number of sequences without a mistake must raise no
+// alarm. FAULTS sets the number of sequences of each sort, on all backends together (16). With TIMED, an error that comes
+// later is a failure. A mistake across groups makes ranks wait for each other. The guard ends such a run, so each of these
+// is tested in a separate launch (guard_test.py).
 #include <fmt/format.h>
 
 #include <random>
@@ -48,7 +48,7 @@ Step random_step(Draw& draw, int size) {
           draw.one_of({Redop::sum, Redop::max, Redop::min}), draw.below(size)};
 }
 
-// The calls of the other ranks, and those of the one that is wrong.
+// The calls of the correct ranks, and those of the one rank with the mistake.
 struct Sequences {
   std::vector<Step> right, wrong;
 };
@@ -58,13 +58,13 @@ Sequences with_fault(Draw& draw, Fault fault, int size) {
   for (Step& step : right) step = random_step(draw, size);
   const auto k = static_cast<std::size_t>(draw.below(static_cast<int>(right.size()) - 1));
   Step& here = right[k];
-  // Some mistakes show only in some collectives.
+  // Some mistakes are visible only in some collectives.
   if (fault == Fault::root) here.what = Collective::broadcast;
   if (fault == Fault::op) here.what = Collective::all_reduce, here.op = Redop::sum;
   if (here.what == Collective::barrier && fault != Fault::missing && fault != Fault::extra)
     here.what = Collective::all_gather;
   if (fault == Fault::order && right[k + 1] == here) here.count += size;
-  // The same call again at the end would make up for one that is missing.
+  // If the last call were the same as the missing one, it would hide the mistake.
   if (fault == Fault::missing || fault == Fault::extra)
     for (std::size_t other = k + 1; other < right.size(); ++other)
       if (right[other] == right[other - 1] || right[other].what == Collective::barrier)

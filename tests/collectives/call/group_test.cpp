@@ -44,7 +44,7 @@ std::string groups_by_color_and_key(Communicator& c) {
   return "";
 }
 
-// Rank r pretends to be on host r / 2. Groups take the hosts of their ranks, in their own order and numbering.
+// Rank r pretends to be on host r / 2. A group takes over the hosts of its ranks, in its own order and numbering.
 std::string groups_know_hosts(Communicator& c) {
   const int p = c.size(), last = (p - 1) / 2;
   std::vector<int> hosts, backwards;

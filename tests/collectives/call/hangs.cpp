@@ -4,7 +4,8 @@
 //   set-up    computes for ever while the others wait in no call of a communicator
 //   lost      never sees a message arrive
 //   crossed   calls on two groups in the opposite order of the others
-//   fails     stops the launcher, as if that were slow to hear of any end, and fails; the others see it leave the group
+//   fails     stops the launcher, as if it were slow to notice that a rank ends, and fails; the others see the rank leave
+//   the group
 //   aborts    likewise, but does not leave the group; the others wait
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ namespace {
 
 constexpr int calls_before = 20;
 
-// Passes everything on to a transport of the program, until it is deaf: then no call of this rank is ever over.
+// Forwards everything to one of the program's transports until it becomes deaf. From then on, no call of this rank ever
+// completes.
 class DeafOperation final : public Operation {
  public:
   DeafOperation(std::unique_ptr<Operation> inner, const bool& deaf) : inner_(std::move(inner)), deaf_(deaf) {}

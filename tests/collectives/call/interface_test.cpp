@@ -126,7 +126,7 @@ class SharedClock final : public Clock {
   std::atomic<double> now_{0};
 };
 
-// Rank 1 enters a barrier after rank 0 has waited in it for `pause` seconds. Returns what rank 0's barrier throws.
+// Rank 1 enters a barrier after rank 0 has waited in it for `pause` seconds. Returns the error that rank 0's barrier throws.
 std::string barrier_after(double pause, const WorldOptions& options) {
   ThreadWorld world(2);
   SharedClock patience;

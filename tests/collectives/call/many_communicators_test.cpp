@@ -1,5 +1,5 @@
 // Communicators that come and go leave nothing behind: no memory, no open file, no mapping. COMMUNICATORS sets how many are
-// made on each backend (100). Each is used, and each 25 are made in a new world.
+// made on each backend (100). Each is used, and every 25 are made in a new world.
 //
 //   warm up            libraries fill their caches
 //   first half  ┐      may still grow a little
@@ -27,7 +27,7 @@ std::int64_t entries_of(const char* folder) {
   return std::distance(begin(all), end(all));
 }
 
-// Memory that only this process has. What the C library keeps of freed memory is returned first.
+// The private memory of this process. The C library first returns the freed memory that it keeps.
 Held held() {
   malloc_trim(0);
   Held now{0, entries_of("/proc/self/fd"), std::ssize(split(contents_of("/proc/self/maps").value_or(""), '\n'))};

@@ -1,5 +1,5 @@
-// Times uneven all_to_alls whose counts are new in every call, as the routing of experts makes them, and others that repeat
-// their counts. Prints rank 0's median times. The time to start a call includes the time to plan it:
+// Times uneven all_to_alls whose counts change in every call, as with the routing of experts, and others whose counts
+// repeat. Prints rank 0's median times. The time to start a call includes the time to plan it:
 //
 //   mpirun -n 4 build/tests_run "how fast exchanges with new counts are"
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int calls = 400;
 
-// The counts of all ranks in call `call`: `mean` elements for each pair of ranks, give or take a half.
+// The counts of all ranks in call `call`: for each pair of ranks `mean` elements, plus or minus up to half.
 std::vector<std::int64_t> counts_of(int size, std::int64_t mean, std::uint64_t call) {
   const Random random{.seed = call};
   std::vector<std::int64_t> counts;

@@ -1,5 +1,6 @@
 // Random programs of collectives neither deadlock nor give wrong results. SEQUENCES sets the number of programs (100; in
-// `make test-all` 300), BACKENDS the backends (all). A failing program is shortened as long as it still fails, then shown.
+// `make test-all` 300), BACKENDS the backends (all). A failing program is shortened for as long as it still fails, and then
+// printed.
 #include <rapidcheck.h>
 
 #include <algorithm>

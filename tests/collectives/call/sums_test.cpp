@@ -1,13 +1,13 @@
-// Reductions of random numbers are right within what rounding allows, and every rank gets the same bits. CASES sets the
-// number of random calls (300), over all backends; SEED chooses others.
+// Reductions of random values are right within the rounding error, and every rank gets the same bits. CASES sets the total
+// number of random calls on all backends (300); SEED chooses others.
 //
 //   a call       any reducing algorithm, type, operator, root, number of chunks, pretended hosts
 //   its sizes    nothing, fewer elements than ranks, up to 64 Ki; blocks of any sizes; buffers that begin anywhere
 //   the truth    integers: exact; floats: computed in f64 or wider, then with the bound below
 //
 // In any order, a sum of n numbers makes n − 1 roundings of at most u · Σ|x|, where u is half a unit in the last place of
-// the type. Storing the result and dividing for an average round once more each. A product rounds by the same share of
-// itself. min and max do not round.
+// the type. Storing the result and dividing for an average round once more each. A product has the same relative rounding
+// error. min and max do not round.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -129,7 +129,7 @@ constexpr double half_unit() {
                                     : 0x1p-8;
 }
 
-// "" if `found` is the reduction of this element of all ranks' vectors, within the rounding of any order.
+// Returns "" if `found` is the reduction of this element of all ranks' vectors, within the rounding error of any order.
 template <class T>
 std::string flaw_of(const ReducingCall& call, std::int64_t element, T found) {
   const int p = call.problem.size;

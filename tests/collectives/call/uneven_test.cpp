@@ -22,7 +22,7 @@ std::int64_t block_size(int shape, int rank, int size) {
   }
 }
 
-// A call with its counts, which must live as long as the call.
+// A call with its counts. The counts must live as long as the call.
 struct UnevenCall {
   Trial trial;
   Sizes counts, taken, everybodys = {};
@@ -213,7 +213,8 @@ std::string wrong_counts_of_all_ranks_are_refused(Communicator& c) {
   return "";
 }
 
-// Rank 2 is wrong about what rank 1 sends to rank 0. Where offsets in the peers' memory depend on it, all ranks refuse.
+// Rank 2 has a wrong count for what rank 1 sends to rank 0. On backends where offsets in the peers' memory depend on this
+// count, all ranks refuse the call.
 std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   if (p < 3 || !c.transport().plans_for_all()) return "";
@@ -227,8 +228,8 @@ std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
 }
 
-// Ranks other than the root pass buffers of no type, or of another type and size, where they are ignored. The own block of
-// some ranks, or the whole vector, is empty.
+// Where a buffer is ignored, ranks other than the root pass buffers without a type, or with a different type and size. The
+// own block of some ranks, or the whole vector, is empty.
 std::string ignored_buffers_state_nothing(Communicator& c) {
   using enum Collective;
   const int p = c.size();

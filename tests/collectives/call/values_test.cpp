@@ -1,6 +1,6 @@
-// The bits of reductions. Every all_reduce algorithm gives the right min and max of NaN, infinities and both zeros from any
-// rank, and the same bits on all ranks. Every reducing algorithm averages in every type. One-shot and direct round a sum of
-// 16-bit floats once, a ring rounds it at every hop.
+// The exact bits of reductions. Every all_reduce algorithm gives the right min and max of NaN, infinities and both zeros,
+// whichever rank holds them, and the same bits on all ranks. Every reducing algorithm averages in every type. One-shot and
+// direct round a sum of 16-bit floats once; a ring rounds it at every hop.
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -92,7 +92,7 @@ TEST_CASE("a core holds what it last wrote, and fetches what another core has wr
   const Algorithm* const ring = find_algorithm(Collective::all_reduce, "ring");
   const auto ranks = plan_all_ranks(*ring, Problem::even(Collective::all_reduce, 8, 2, 0, true));
   Caches caches(ranks, {0, 1});
-  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector: rank 1 held elements 2 and 3
+  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector, of which rank 1 held elements 2 and 3
   caches.note(1, 1, 0, input(2, 2), Access::load);   // rank 1 reads two elements of it
   caches.note(2, 0, 0, input(0, 8), Access::load);   // rank 0 still holds all of it
   const auto counts = caches.counts(3);
@@ -112,9 +112,9 @@ TEST_CASE("a store to what the same work has just loaded is free, and loads that
   Caches caches(ranks, {0, 1});
   caches.note(0, 0, 0, input(0, 8), Access::add);    // rank 0 adds to its own vector …
   caches.note(0, 0, 0, input(0, 4), Access::store);  // … half of it in place
-  caches.note(1, 0, 0, input(4, 4), Access::store);  // the other half is later work
+  caches.note(1, 0, 0, input(4, 4), Access::store);  // the other half is stored later
   caches.note(2, 1, 1, input(0, 8), Access::store);
-  caches.note(3, 0, 1, input(0, 8), Access::add);  // what rank 1 has written
+  caches.note(3, 0, 1, input(0, 8), Access::add);  // reads data that rank 1 has written
   const auto counts = caches.counts(4);
   CHECK((counts[0].held == 8 && counts[0].fetched == 0 && counts[1].held == 4));
   CHECK((counts[3].fetched == 8 && counts[3].added == 8 && counts[2].added == 0));

@@ -1,5 +1,5 @@
 // Hierarchical algorithms are proved correct for random placements of ranks on hosts. They send as little between hosts as
-// any algorithm can.
+// any algorithm could.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -91,7 +91,8 @@ constinit thread_local Block* block = nullptr;  // a plain pointer to it needs n
   std::abort();
 }
 
-// The functions that run for every switch get the block as an argument: its address in a library costs a call.
+// The functions that run for every switch get the block as an argument, because finding its address from within a library
+// costs a call.
 void wait_for(Block& here, Waits what) {
   Fiber& fiber = here.fibers[here.current];
   fiber.waits = what;

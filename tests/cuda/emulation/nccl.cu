@@ -1,5 +1,5 @@
 // NCCL's calls as messages on MPI_COMM_WORLD, on which no other code sends messages. Both ends of a message use a copy in
-// host memory, because any MPI call may move the bytes, also while the host cannot access device memory.
+// host memory, because any MPI call may copy the bytes, even while the host cannot access device memory.
 #include <nccl.h>
 
 #include <cstring>
@@ -30,7 +30,7 @@ int rank_in_world() {
   return rank;
 }
 
-// The contents of a communicator's id: its maker, and its number among the maker's communicators.
+// The contents of a communicator's id: the rank that made it, and its number among that rank's communicators.
 struct Id {
   int maker, number;
 };
@@ -41,7 +41,7 @@ struct Exchange {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;  // the message and one more byte: whether the sender's buffer is registered
+    std::vector<std::byte> copy;  // the message, and one more byte that says whether the sender's buffer is registered
     std::byte registered;
   };
   std::vector<Line> lines;

@@ -1,8 +1,8 @@
 // The memory that ncclMemAlloc of the emulated NCCL returns ("lends"), and the communicators with which it is registered.
 // Real NCCL rarely notices the mistakes below, which corrupt memory later. Here they end the program:
 //
-//   register     memory that was not lent, or that extends beyond the lent block; or any memory while the communicator
-//                is at work, because its thread reads the same list
+//   register     memory that was not lent, or that extends beyond the lent block; or any memory while the communicator is
+//   busy, because its thread reads the same list
 //   deregister   memory that is not registered
 //   free         memory that is still registered with a communicator
 //   destroy      a communicator that still has registered memory

@@ -1,4 +1,4 @@
-// The streams of the emulated device. Where this is cheap to emulate, their tasks run as late as they could on a GPU:
+// The streams of the emulated device. Where this is cheap to emulate, a task runs as late as it could on a GPU:
 //
 //   a stream             [ kernel ][ messages ][ event ]   runs only in advance(); a task that is not yet complete
 //                                                          blocks the later ones

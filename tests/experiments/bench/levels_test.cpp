@@ -85,7 +85,7 @@ TEST_CASE("with several hosts, the prices within a host are those of an earlier 
   CHECK(levels[0].prices.at("latency")[0] == Approx(within.latency));
   CHECK(levels[0].prices.at("eager_bytes")[0] == 448);
   CHECK(levels[1].prices.at("link")[0] == Approx(115e6).epsilon(0.05));
-  machine.levels.pop_back();  // now shm stands in
+  machine.levels.pop_back();  // now the prices of shm are used instead
   levels = levels_of(all, site, machine, go_on);
   CHECK(levels[0].prices.at("latency")[0] == Approx(within.latency / 2));
   machine.signature = "another machine";

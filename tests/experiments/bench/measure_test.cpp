@@ -8,7 +8,7 @@ using namespace chorale;
 
 namespace {
 
-// A team of one rank. From the tenth barrier on, each takes 40 ms.
+// A team of one rank. From the tenth on, each barrier takes 40 ms.
 struct BusyTeam final : bench::Team {
   explicit BusyTeam(Clock& clock) : clock(clock) {}
   int rank() const override { return 0; }

@@ -1,5 +1,5 @@
-// The table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival, a layout
-// that is at least as good in every cost; the tests check that it is.
+// The table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival: a layout
+// that is at least as good in every cost. The tests check that this is true.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ TEST_CASE("a plan for hosts has the order of axes that a run there would choose"
   const Topology two = Topology::of_counts({2, 2});
   const Hosts hosts(two);
   for (const char* word : {"dp2.tp2", "dp2.pp2", "tp2.pp2", "dp2.tp2.tp-dp", "dp4"})
-    for (const std::int64_t batch : {4, 64}) {  // a larger batch sends more activations, and as many gradients
+    for (const std::int64_t batch : {4, 64}) {  // a larger batch sends more activations, but the same number of gradients
       PlanRequest request = request_for(word, batch);
       const PlanRequest before = request;
       const std::string why = hosts.place(request);

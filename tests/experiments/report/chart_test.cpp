@@ -74,7 +74,7 @@ TEST_CASE("every kind of chart can be drawn at every width, and shows its values
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 1: 250 ms (200 ms to 300 ms)</title>"));
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 2: 500 ms</title>"));
     CHECK_THAT(draw(line, width), says("<title>gray</title>"));
-    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines only have their names
+    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines show only their names
     CHECK_THAT(draw(bars, width), says("<title>" + name + ", backward: 3 s</title>"));
     CHECK_THAT(draw(bars, width), says("<title>" + name + ": 3.5 s to 4.5 s</title>"));
     CHECK_THAT(draw(cells, width), says("<title>the value of the cell</title>"));

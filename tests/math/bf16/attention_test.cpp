@@ -1,14 +1,14 @@
-// Attention in bf16 by every engine that this machine has, and by emulated AMX tiles, against the reference in double.
+// Compares attention in bf16 with the reference in double: by every engine that this machine has, and by emulated AMX tiles.
 //
 // The inputs are bf16, so they are exact in the reference. Roundings to bf16 have a relative error of at most u = 2⁻⁸.
-// P, dS and the results are rounded. Given the engine's own `out`, the errors are therefore at most
+// P, dS and the results are rounded. So if the gradients use the engine's own `out`, the errors are at most
 //
 //   out    u·(Σ p·|v| + |out|)          over keys
 //   dV     u·(Σ p·|do| + |dV|)          over queries
 //   dK     u·(Σ |dS|·|q| + |dK|)        over queries
 //   dQ     u·(Σ |dS|·|k| + |dQ|)        over keys
 //
-// to first order, and the roundings of f32: for them, 1 percent more and 10⁻⁵ are allowed.
+// to first order, plus the roundings of f32, for which another 1 percent and 10⁻⁵ are allowed.
 #include <algorithm>
 
 #include "src/math/bf16/attention.hpp"

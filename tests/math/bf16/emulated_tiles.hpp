@@ -1,5 +1,5 @@
-// The matrix unit of an AMX processor, computed in plain C++, so that the code for it (src/math/bf16/tiles.hpp) is tested on
-// every machine. As the processor does, it refuses instructions before tiles have shapes, and shapes that do not fit.
+// The matrix unit of an AMX processor, emulated in plain C++, so that the code for it (src/math/bf16/tiles.hpp) can be
+// tested on every machine. Like the processor, it refuses instructions before tiles have shapes, and shapes that do not fit.
 #pragma once
 #include <cmath>
 #include <cstring>

@@ -45,7 +45,8 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
         }
 }
 
-// Packed queries of every second block of five, and keys of their own: all of them, or those from 20 on in a second call.
+// Packed queries from every second block of five, with separate keys: all keys in one call, or the keys from 20 on in a
+// second call.
 TEST_CASE("device: attention of some queries to some keys, of packed documents, matches the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;

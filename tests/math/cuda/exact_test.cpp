@@ -1,5 +1,5 @@
-// Exact numerics on a device have the host's bits in every sum. The largest addend that each SumSite records (a place in
-// the model where a sum is formed) is the same, too.
+// In exact numerics, every sum on a device is bit-identical to the host's. The largest addend that each SumSite records (a
+// place in the model where a sum is formed) is the same, too.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -134,7 +134,7 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
     both(values, 0.3);
     both(wholes, 0x1p-40);
   }
-  SquareSum of_none{.exact = 17};  // a rank may have no gradients in the norm
+  SquareSum of_none{.exact = 17};  // a rank may contribute no gradients to the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
   // Such an element counts as the limit, 2^116 units. 4096 of them are 2^128, so their sum must saturate, too.

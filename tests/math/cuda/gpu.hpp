@@ -15,7 +15,7 @@
 
 namespace chorale {
 
-// Whether all elements are bitwise equal. Any NaN matches any other, since a GPU produces 7fff ffff and a CPU keeps the
+// Whether all elements are bitwise equal. Any NaN matches any other NaN, since a GPU produces 7fff ffff and a CPU keeps the
 // payload.
 inline bool same_numbers(const Tensor& a, const Tensor& b) {
   bool same = a.bytes() == b.bytes();

@@ -56,9 +56,9 @@ std::vector<double> product_in_double(const Tensor& x, const Tensor& w) {
 struct Size {
   std::int64_t m, k, n, block;
 };
-// These sizes have edges of tiles in every direction and short last blocks. In some sizes, k is longer than the piece
-// that the kernel packs at a time, so chains and sums continue in the next piece. The last two sizes have more rows and more
-// columns than are packed at a time.
+// These sizes have partial tiles in every direction and short last blocks. In some sizes, k is longer than the piece that
+// the kernel packs at a time, so chains and sums continue in the next piece. The last two sizes have more rows or columns
+// than are packed at a time.
 constexpr Size sizes[] = {{1, 1, 1, 1},       {1, 33, 100, 8},     {3, 17, 31, 5},     {6, 64, 64, 64},
                           {7, 100, 65, 32},   {31, 48, 33, 16},    {100, 31, 17, 100}, {13, 1100, 70, 64},
                           {20, 1537, 5, 700}, {2060, 515, 3, 512}, {7, 520, 150, 512}};

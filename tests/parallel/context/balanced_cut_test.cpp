@@ -1,5 +1,5 @@
-// Cuts by the work of packed documents: the assignment of blocks, its balance, and training under such cuts against one
-// rank.
+// Cuts that balance the load of packed documents: the assignment of blocks, its balance, and training under such cuts
+// compared with one rank.
 #include "parallel/context/balanced_cut.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::span<const std::int32_t> sample_of(const Positions& positions, std::size_t 
   return std::span(positions).subspan(sample * static_cast<std::size_t>(sequence), static_cast<std::size_t>(sequence));
 }
 
-// The pairs of the busiest rank over the mean, of all samples together.
+// The number of pairs of the busiest rank divided by the mean, over all samples together.
 double imbalance(const std::vector<TokenCut>& cuts, const Positions& positions) {
   std::vector<double> pairs(static_cast<std::size_t>(cuts.front().ranks()));
   for (std::size_t sample = 0; sample < cuts.size(); ++sample)

@@ -1,4 +1,4 @@
-// The cut of a sequence among context-parallel ranks, and what the schemes send.
+// How a sequence is cut among context-parallel ranks, and how much the schemes send.
 #include "parallel/context/context.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TEST_CASE("a cut gives every token to one rank, in whole blocks, and each rank a
     }
 }
 
-// The work of the busiest rank over the mean.
+// The load of the busiest rank divided by the mean.
 double imbalance(const TokenCut& cut) {
   double most = 0;
   for (std::int64_t rank = 0; rank < cut.ranks(); ++rank) most = std::max(most, cut.pairs(rank));
@@ -58,15 +58,15 @@ TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and z
 }
 
 // The elements that a rank sends in a step, per layer and sample. Rank r has n(r) of s tokens; h and h_kv are the widths of
-// all heads and of all key heads on a tensor rank. With even shares these are the forms of docs/parallel.md.
+// all heads and of all key heads on a tensor rank. With even shares these equal the formulas of docs/parallel.md.
 //
 //   gather    keys and values forward, again backward, and their gradients, by ring algorithms
 //   ring      the same: in a turn, a rank passes on all shares but that of its successor; of gradients, all but its own
 //   ulysses   gives its tokens of other ranks' heads, and then other ranks' tokens of its heads; backward likewise.
 //             If ranks share key heads, each gets copies of h_kv / groups, and the gradients of keys are reduce-scattered
 //
-// ulysses-ring does as ulysses among `inner` adjacent ranks, and then as ring with a part of the heads. Among all ranks it
-// is ulysses.
+// ulysses-ring works like ulysses among `inner` adjacent ranks, and then like ring with a part of the heads. If `inner` is
+// the number of all ranks, it equals ulysses.
 std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCut& cut, std::int64_t rank, std::int64_t h,
                            std::int64_t h_kv, std::int64_t groups) {
   if (scheme == "ulysses-ring" && inner > 0 && inner < cut.ranks()) {
@@ -83,7 +83,7 @@ std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCu
   return 2 * h_kv * (2 * (s - next) + s - own);
 }
 
-// Each scheme, and those with levels also with two ranks in a group.
+// Each scheme; the schemes with two levels also with two ranks per group.
 std::vector<std::pair<std::string, std::int64_t>> named_and_inner() {
   std::vector<std::pair<std::string, std::int64_t>> all;
   for (const ContextScheme& scheme : context_schemes()) {

@@ -1,7 +1,7 @@
 // A needle in a long sequence: the last 32 tokens ask which needle was hidden among the first 64. All other tokens are the
 // same, and only the answers count in the loss. A model that cannot attend over the whole sequence stays at the loss of
-// guessing, ln 2 = 0.69. A model that loses gradients on the way from one context rank to another may still learn, but
-// later, so the losses on the way down must be those of one rank, too.
+// guessing, ln 2 = 0.69. A model that loses gradients between context ranks may still learn, but later. So the losses along
+// the way must also equal those of one rank.
 //
 //   inputs    noise  needle  noise  noise  …  noise  ask     ask     ask
 //   targets     –      –       –      –          –   needle  needle  needle
@@ -20,8 +20,9 @@ namespace {
 constexpr int needles = 2, vocabulary = 8, places = 64, asks = 32;
 constexpr std::int32_t ask = 0, first_needle = 1, noise = 4;
 
-// A batch has as many samples of each needle, so guessing has no gradient that drowns the needle's: attention starts nearly
-// even, and gives each of 4096 tokens a weight of about 1/4096. For the same reason there is only one noise token.
+// Attention starts nearly uniform, so each of 4096 tokens gets a weight of about 1/4096, and the needle's gradient is small.
+// A batch has equally many samples of each needle, so that guessing has no gradient that drowns it. For the same reason
+// there is only one noise token.
 ReadSamples haystack(std::int64_t sequence) {
   return [sequence](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -39,7 +40,7 @@ ReadSamples haystack(std::int64_t sequence) {
 }
 
 // Queries and keys are normed, so attention scores are large enough to learn from at the start. The rotary base is so large
-// that most numbers of a head hardly depend on the distance.
+// that most elements of a head hardly depend on the distance.
 TrainingOptions options_of(std::int64_t sequence, DType compute) {
   TrainingOptions o{.shape = {ModelFamily::llama, 2, 4, 4, 32, 64, sequence, vocabulary}};
   o.shape.head = 16;
@@ -73,8 +74,8 @@ void print(std::int64_t sequence, const char* ranks, const std::vector<double>& 
   std::fflush(stdout);
 }
 
-// Where the loss falls steeply, a rounding in f32 can delay a run by a few steps. So losses in f32 may be those of one rank
-// up to a tenth of the training earlier or later; in f64 they must be the same.
+// Where the loss falls steeply, a rounding in f32 can delay a run by a few steps. So in f32, a loss must match a one-rank
+// loss from up to a tenth of the training earlier or later. In f64 the losses must be the same.
 std::string difference(const std::vector<double>& seen, const std::vector<double>& alone, DType compute) {
   const std::size_t shift = compute == DType::f64 ? 0 : 1;
   const double rounding = compute == DType::f64 ? 1e-6 : 1e-3;
@@ -88,7 +89,7 @@ std::string difference(const std::vector<double>& seen, const std::vector<double
   return "";
 }
 
-// The losses of one rank. Every scheme must have the same under cp4, and end at most at `end`.
+// Trains on one rank. Every scheme must have the same losses under cp4, and end with a loss of at most `end`.
 std::vector<double> losses_as_on_one_rank(std::int64_t sequence, int steps, DType compute, double end) {
   HostMemory host;
   TrainingOptions options = options_of(sequence, compute);
@@ -118,7 +119,8 @@ TEST_CASE("a model learns to copy a token over 256 positions under cp4, as on on
   finds_the_needle(256, 60, DType::f64);
 }
 
-// In f64, attention is plain loops, and all 40 steps would take an hour. So f64 shows that the first steps are the same.
+// In f64, attention runs in plain loops, and all 40 steps would take an hour. So f64 only shows that the first steps are the
+// same.
 TEST_CASE("a model learns to copy a token over 4096 positions under cp4, as on one rank", "[threads][.]") {
   losses_as_on_one_rank(4096, 3, DType::f64, 2);
   finds_the_needle(4096, 40, DType::f32);

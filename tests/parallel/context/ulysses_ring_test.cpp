@@ -1,4 +1,4 @@
-// Context parallelism on two levels: which ranks form parts, the results against those of one rank, the bytes that cross
+// Context parallelism on two levels: which ranks form groups, whether results equal those of one rank, the bytes that cross
 // hosts, and what is refused.
 #include "parallel/context/context.hpp"
 #include "parallel/mesh/placement.hpp"
@@ -32,7 +32,7 @@ TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacen
   CHECK(parts_of({0, 0, 0, 1}, 2) == Numbers{0, 0, 1, 1});
 }
 
-// Twelve key heads: eight ranks of one host do not divide them, but the four of each of two hosts do.
+// Twelve key heads are not divisible by eight ranks of one host, but by the four ranks of each of two hosts.
 TEST_CASE("whether ranks can use ulysses-ring depends on their hosts, which may be known late") {
   ModelShape shape = test::options_for("fast", {}).shape;
   shape.heads = shape.groups = 12;
@@ -163,8 +163,8 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
 
 // The part of a rank's bytes that crosses hosts, per step, layer and sample, in elements. Its host has N of s tokens.
 //
-//   ulysses        it gives its tokens of the heads of other hosts' ranks, and their tokens of its heads; backward likewise
-//   ulysses-ring   as a ring of hosts would with h_kv/u; nothing else crosses
+//   ulysses        it sends its tokens of the heads of other hosts' ranks, and their tokens of its heads; backward likewise
+//   ulysses-ring   like a ring of hosts with h_kv/u; nothing else crosses
 TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4 queries per key head less than ulysses") {
   const Layout layout = parse_layout("dp1.cp4", 0);
   for (const std::vector<int>& hosts : {std::vector{0, 0, 1, 1}, {0, 1, 1, 0}})
@@ -216,7 +216,8 @@ TEST_CASE("numbers of ranks that do not fit ulysses-ring are refused, with numbe
   limits.context.inner = 2;
   CHECK(fits(parse_layout("dp1.cp6", 6), (limits.world = 6, limits)));
 
-  // Six ranks of one host could share two key heads, but these ranks are on two hosts, as is known once they have started.
+  // Six ranks of one host could share two key heads. But these ranks are on two hosts, which is known only once they have
+  // started.
   const Layout layout = parse_layout("dp1.cp6", 0);
   TrainingOptions options = options_for(layout);
   options.shape.heads = 6, options.shape.groups = 2;

@@ -1,5 +1,5 @@
-// Balancing of experts by the counts of whole steps: how biases move, when they do not, and that neither layouts nor
-// checkpoints change a bit. tests/math/routing_test.cpp tests what biases and counts do to one routing.
+// Balancing of experts by the counts of whole steps: how biases change, when they do not, and that neither layouts nor
+// checkpoints change a bit. tests/math/routing_test.cpp tests how biases and counts affect a single routing.
 #include "parallel/generation/generation.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"

@@ -1,4 +1,4 @@
-// Counts of the choices of experts: integers of a whole step, which neither layouts nor recomputation change.
+// Counts of how often experts are chosen: integers for a whole step, which neither layouts nor recomputation change.
 #include <fmt/ranges.h>
 
 #include "tests/catch.hpp"
@@ -28,7 +28,7 @@ TEST_CASE("every choice of a step is counted once, and drops are counted beside 
     test::Run run(options_on({}, capacity), Mesh(), host);
     run.steps(1);
     const ChoiceCounts& counts = run.training.choices();
-    REQUIRE(counts.blocks() == 2);  // of four blocks, every second has experts
+    REQUIRE(counts.blocks() == 2);  // every second of the four blocks has experts
     std::int64_t dropped = 0;
     for (std::int64_t block = 0; block < 2; ++block) {
       const auto chosen = counts.chosen(block);

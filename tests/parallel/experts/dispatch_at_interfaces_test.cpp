@@ -18,7 +18,8 @@
 namespace chorale {
 namespace {
 
-// Interfaces also count acknowledgements and what a busy machine sends again. Undisturbed runs differ by less than 0.001.
+// Interfaces also count acknowledgements and the retransmissions of a busy machine. Undisturbed runs differ by less than
+// 0.001.
 constexpr double overhead = 0.02;
 constexpr std::int64_t experts = 12, chosen = 3, tokens = 1024, width = 512;
 
@@ -26,7 +27,7 @@ struct Expected {
   double ratio = 0, deviation = 0;
 };
 
-// Over all choices of k experts, by a token on host 0 of `hosts`, which have equally many experts.
+// Over all choices of k experts by a token on host 0; each of the `hosts` hosts has the same number of experts.
 Expected expected_ratio(int hosts, double all_tokens) {
   const auto of_other_hosts = ((1U << experts) - 1) & ~((1U << (experts / hosts)) - 1);
   double choices = 0, a1 = 0, b1 = 0, a2 = 0, b2 = 0, ab = 0;
@@ -41,7 +42,7 @@ Expected expected_ratio(int hosts, double all_tokens) {
   return {r, std::sqrt((a2 - 2 * r * ab + r * r * b2) / choices) / (b1 / choices * std::sqrt(all_tokens))};
 }
 
-// The bytes that the interfaces of all hosts send during `work`, on rank 0.
+// The bytes that the interfaces of all hosts send during `work`; the result is on rank 0.
 template <class Work>
 double bytes_sent(const Axis& axis, Clock& clock, Work work) {
   const auto all_sent = [&] {

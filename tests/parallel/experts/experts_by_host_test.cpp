@@ -1,5 +1,5 @@
-// Dispatch by host: experts get the same rows as from a plain dispatch, tokens cross hosts once, and training has the bits
-// of one rank.
+// Dispatch by host: experts get the same rows as from a plain dispatch, a token crosses to a host only once, and training is
+// bit-identical to one rank.
 #include "parallel/experts/experts_by_host.hpp"
 
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Hosts = std::vector<int>;  // by rank
 
-// Runs `body(mesh, memory)` on every rank of a layout, as test::on_thread_mesh, but as if the ranks were on these hosts.
+// Runs `body(mesh, memory)` on every rank of a layout, like test::on_thread_mesh, but as if the ranks were on these hosts.
 template <class Body>
 std::string on_hosts(const Layout& layout, const Hosts& hosts, Body body) {
   const int ranks = static_cast<int>(layout.ranks());
@@ -65,7 +65,7 @@ std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
   const ExpertsByHost by_host(axis);
   const Routing routing = random_routing(axis.rank(), capacity, context);
   const ExpertRows home{.experts = experts, .leaves = routing.places.dim(0) / 8, .counts = routing.counts};
-  // All ranks must have as many leaves. A leaf here is a rank's whole micro-batch.
+  // All ranks must have the same number of leaves. Here a leaf is a rank's whole micro-batch.
   ExpertRows one_leaf{.experts = experts, .leaves = 1, .counts = {}};
   for (std::int64_t e = 0; e < experts; ++e) one_leaf.counts.push_back(home.of(e));
   const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host.here(one_leaf, routing, context);
@@ -129,7 +129,7 @@ TEST_CASE("training that dispatches by host has the bits of one rank", "[threads
   }
 }
 
-// C(n − m, k) / C(n, k): how likely it is that none of m experts is among the k chosen ones of n.
+// C(n − m, k) / C(n, k): the probability that none of m experts is among the k that are chosen out of n.
 double none_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   double share = 1;
   for (std::int64_t i = 0; i < k; ++i) share *= static_cast<double>(n - m - i) / static_cast<double>(n - i);

@@ -1,4 +1,4 @@
-// Expert parallelism: rows travel to the rank that has their expert and back, and training has the bits of one rank.
+// Expert parallelism: rows are sent to the rank that has their expert and back, and training is bit-identical to one rank.
 #include "parallel/experts/experts.hpp"
 
 #include <fmt/ranges.h>
@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-// The exchange alone. A row says from which rank, expert and leaf it is, and which of their rows.
+// The exchange alone. The values of a row say its rank, its expert, its leaf, and its index among their rows.
 
 constexpr std::int64_t all_experts = 8, leaves = 2, width = 3;
 

@@ -1,5 +1,5 @@
-// How many units ahead ZeRO-3 gathers values (--prefetch-units): no bit and no byte depends on it, memory is as planned, and
-// `auto` takes more than one only where the machine file's prices say that it pays.
+// How many units ahead ZeRO-3 gathers values (--prefetch-units): no bit and no sent byte depends on it, memory is as
+// planned, and `auto` takes more than one unit only where the machine file's prices predict a gain.
 #include "parallel/forecast/prefetch.hpp"
 
 #include "parallel/forecast/step.hpp"
@@ -71,7 +71,7 @@ TEST_CASE("memory and bytes are as planned however many units ahead values are g
     }
 }
 
-// Untied, each unit is one bucket. While a unit computes, it and the units ahead are whole.
+// If the head is untied, each unit is one bucket. While a unit computes, this unit and the units ahead are whole.
 TEST_CASE("one unit and the units ahead are whole at once") {
   const Layout layout = parse_layout("dp2.z3", 0);
   for (const std::int64_t ahead : {1, 2, 3, 4, 8}) {
@@ -124,7 +124,7 @@ TEST_CASE("auto gathers one unit ahead if computing hides a gather, and more if 
   };
   CHECK(time(far.units) < 0.97 * time(1));
   for (const std::int64_t units : {2, 4, 8}) CHECK(time(far.units) <= 1.02 * time(units));
-  // No more than memory has room for.
+  // `auto` gathers no more units than fit into memory.
   request.options.replicas.prefetch_units = 1;
   request.options.memory.limit = plan_rank(request, fullest_rank(request.options, request.layout, 0)).peak_bytes;
   CHECK(fewest_units_ahead(request).units == 1);

@@ -89,7 +89,7 @@ TEST_CASE("late context ranks compute longer if a sequence is cut into contiguou
   const double one_product = static_cast<double>(divided.options.shape.layers * divided.options.shape.sequence *
                                                  divided.options.shape.width * divided.options.shape.sequence) *
                              static_cast<double>(divided.options.batch.global);
-  // The first of two ranks has a quarter of all pairs of a query and a key, the last one three quarters.
+  // The first of two ranks has a quarter of all pairs of a query and a key; the last rank has three quarters.
   CHECK(uneven.time.computes[1] - uneven.time.computes[0] == Approx(7 * one_product / 2 / 5e8));
   divided.options.context.cut = &token_cut_named("zigzag");
   const StepForecast even = forecast_step(divided);

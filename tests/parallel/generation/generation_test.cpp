@@ -1,5 +1,5 @@
-// Generation: tokens read one by one and tokens read all at once give nearly the same logits. A full context continues from
-// its newer half. In exact numerics, every layout generates the same text.
+// Generation: reading tokens one by one gives nearly the same logits as reading them all at once. A full context continues
+// from its newer half. In exact numerics, every layout generates the same text.
 #include "parallel/generation/generation.hpp"
 
 #include "parallel/state/hugging_face.hpp"
@@ -130,7 +130,7 @@ Said said_by(Generator& generator, std::int64_t text) {
   return said;
 }
 
-// Returns the first difference of two texts, or "". Logits may differ by `tolerance`. Only the last stage has logits.
+// Returns the first difference between two texts, or "". Logits may differ by `tolerance`. Only the last stage has logits.
 std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
   if (tolerance == 0 && one.tokens != many.tokens) return "the tokens differ";
   for (std::size_t i = 0; i < one.logits.size(); ++i) {

@@ -229,7 +229,7 @@ TEST_CASE("a layout word may name the order of its axes") {
   CHECK(parse_layout("dp2.tp2.tp-dp", 4) != usual);
   CHECK(parse_layout("dp4.tp-dp", 4) == parse_layout("dp4", 4));  // one axis has one order
   CHECK(to_string(parse_layout("dp4.tp-dp", 4)) == "dp4");
-  CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // a hyphen, but no order
+  CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // the hyphen does not denote an order
 
   CHECK_THAT(unread("dp2.tp2.tp-xp", 4),
              says("no axis is called \"xp\"") && says("dp, rep, tp, pp, cp") && says("innermost: tp-dp"));

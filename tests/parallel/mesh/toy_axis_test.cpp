@@ -1,7 +1,7 @@
 // Adds an axis to the mesh that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
 // parameters are split along it. The ranks along the axis split the batch and the last norm; all other parameters are
 // replicated. Layouts with this axis are listed, planned and trained, and checkpoints are exchanged with other layouts. The
-// results have the bits of a one-rank run.
+// results are bit-identical to a one-rank run.
 #include "layers/wrapping.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"

@@ -8,7 +8,7 @@ struct Stretch {
   double begins, ends;
 };
 
-// Returns the complaint `of` if two stretches overlap, otherwise "".
+// Returns the complaint `of` if two spans overlap, otherwise "".
 std::string overlap(std::vector<Stretch> stretches, const char* of) {
   std::ranges::sort(stretches, {}, &Stretch::begins);
   for (std::size_t i = 1; i < stretches.size(); ++i)
@@ -38,8 +38,8 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   return found == wanted ? overlap(passes, "two passes overlap") : "the number of passes is not that of the schedule";
 }
 
-// Layers and kernels are in the step, nested as a call stack. Layers are in passes: each is there once for each micro-batch
-// and pass.
+// Layers and kernels are in the step, nested as a call stack. Layers lie within passes: each layer appears once for each
+// micro-batch and pass.
 std::string trouble_with_inner(const Trace& trace, const Training& training) {
   const auto kind_is = [](Trace::Kind kind) { return [kind](const Trace::Span& span) { return span.kind == kind; }; };
   std::map<std::string, std::int64_t> layers;

@@ -42,7 +42,7 @@ std::size_t position_of(const PipelineSchedule& schedule, const StagedAction& of
   return static_cast<std::size_t>(std::ranges::find(actions, of.action) - actions.begin());
 }
 
-// Lets a stage begin its first actions, so many, and runs no more than that needs.
+// Lets a stage begin its first `number` actions, and runs only what these actions need.
 void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t number, std::vector<std::size_t>& begun) {
   for (std::size_t& mine = begun[static_cast<std::size_t>(stage)]; mine < number; ++mine) {
     const auto source = source_of(schedule, {stage, schedule.actions[static_cast<std::size_t>(stage)][mine]});
@@ -50,8 +50,8 @@ void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t
   }
 }
 
-// Visits the results that a stage has sent up to this action: the index of the action that made it, and whether its taker
-// has begun.
+// Visits each result that a stage has sent up to this action: the index of the action that made the result, and whether the
+// action that takes it has begun.
 template <class Visit>
 void each_sent(const PipelineSchedule& schedule, std::int64_t stage, std::size_t last, const std::vector<std::size_t>& begun,
                Visit visit) {
@@ -148,8 +148,8 @@ TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {
 }
 
 // Two neighboring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
-// messages go in different directions. Two actions that receive from the same stage, or send to the same stage, may not
-// swap: their messages would arrive in the wrong order.
+// messages are sent in different directions. Two actions that receive from the same stage, or send to the same stage, may
+// not swap: their messages would arrive in the wrong order.
 TEST_CASE("find_flaw reports two swapped neighboring actions if one needs the other or both have the same peer") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;

@@ -8,8 +8,8 @@
 
 namespace chorale::test {
 
-// On the second stage, the reading of a sample can wait for the first stage. It waits at the first sample, until the first
-// stage reads no more; and at every eighth, until the first stage has read the next one. If a pipeline with two parts
+// On the second stage, reading a sample can wait for the first stage. At the first sample it waits until the first stage
+// stops reading. At every eighth sample it waits until the first stage has read the next one. If a pipeline with two parts
 // drained after eight micro-batches, as it might to ask whether to go on, the second wait would last forever.
 TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill the memory with results", "[threads]") {
   const bool may_be_cut = GENERATE(false, true);

@@ -1,6 +1,6 @@
 // Compares plans with measurements: calls and bytes sent along each axis, and bytes held in each memory category. All are
-// integers and must be equal. Only the results of pipeline stages that are on their way (`comm`) may be fewer than planned,
-// because the plan counts them as long as the schedule allows.
+// integers and must be equal. Only the pipeline messages in flight (`comm`) may be fewer than planned, because the plan
+// counts each for as long as the schedule allows.
 #include <set>
 
 #include "collectives/schedule/algorithms.hpp"
@@ -81,7 +81,7 @@ TEST_CASE("measured calls and bytes of every scheme and cut of context paralleli
       }
 }
 
-// Each sample is cut by its own documents. With 5 tokens, three ranks have as many as under a contiguous cut.
+// Each sample is cut by its own documents. With 5 tokens, three ranks have as many tokens as under a contiguous cut.
 TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())
     for (const auto& [word, sequence] : {std::pair{"dp1.cp2", 41},
@@ -105,8 +105,8 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
     }
 }
 
-// Which rank has a token depends on documents. So plans do not know whose rows an expert gets, even if the routing is
-// forced.
+// Which rank has a token depends on documents. So even with a forced routing, plans do not know which ranks' rows an expert
+// gets.
 TEST_CASE("under a balanced cut, experts send the planned bytes, apart from rows whose owner no plan knows", "[threads]") {
   for (const char* word : {"dp1.cp2", "dp1.cp3.z2", "dp1.cp2.ep2", "dp1.cp3.ep3", "dp1.tp2.cp2.ep2"})
     for (const std::optional<ForcedRouting> routing : {std::optional<ForcedRouting>(), {ForcedRouting::zipf}})

@@ -15,7 +15,7 @@ inline PlanRequest request_for(const Layout& layout, const char* algorithm, DTyp
   return request;
 }
 
-// The results of pipeline stages on their way (`comm`) may be fewer than planned.
+// Pipeline messages in flight (`comm`) may be fewer than planned.
 inline std::string difference_of_memory(const RankPlan& plan, const RankPlan& seen) {
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])

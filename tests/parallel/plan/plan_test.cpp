@@ -1,4 +1,5 @@
-// Plans: their traffic by ring equals the closed forms, and their memory, FLOPs and bubbles the published formulas.
+// In plans, the traffic of ring algorithms equals the closed forms, and memory, FLOPs and bubbles equal the published
+// formulas.
 #include "parallel/plan/plan.hpp"
 
 #include "collectives/schedule/algorithms.hpp"
@@ -120,7 +121,7 @@ TEST_CASE("of what an axis sends, those bytes cross hosts that go to ranks on ot
   }
 }
 
-// Takes the difference of two models, one with one layer more, so the embedding and the head cancel.
+// Takes the difference between two models, of which one has one more layer, so that the embedding and the head cancel.
 TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
   for (const std::int64_t t : {2, 3})
     for (const bool sequence : {false, true}) {
@@ -206,7 +207,7 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
     layouts.push_back(parse_layout(word, 0));
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
-    request.options.shape.vocabulary = 60;  // the first tensor rank has as many blocks as the last, or one more
+    request.options.shape.vocabulary = 60;  // the first tensor rank has the same number of blocks as the last, or one more
     request.options.batch.global = 24, request.options.batch.micro = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);
@@ -241,7 +242,7 @@ TEST_CASE("if no layout has room, the error suggests more ranks and layouts for 
   CHECK(how_to_fit(Layout(), one, has_ranks(1 << 20)) == "recompute activations, or take a smaller batch or model");
 }
 
-// The vocabulary is chosen so that the head is as much work as a block. Then all stages have two layers of equal work.
+// The vocabulary is chosen so that the head costs as much as a block. Then every stage has two layers of equal cost.
 TEST_CASE("the planned bubble of equal stages equals the closed form") {
   for (const std::int64_t stages : {2, 4})
     for (const std::int64_t micro_batches : {4, 8})

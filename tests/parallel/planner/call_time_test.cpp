@@ -1,4 +1,4 @@
-// Collectives in virtual time, against closed forms.
+// Compares collectives in virtual time with closed forms.
 #include "parallel/planner/call_time.hpp"
 
 #include "collectives/schedule/algorithms.hpp"

@@ -1,4 +1,4 @@
-// Copies between an accelerator's memory and the host's in virtual time, against plans and closed forms.
+// Compares copies between an accelerator's memory and the host's, in virtual time, with plans and closed forms.
 #include "parallel/plan/plan.hpp"
 #include "parallel/planner/executor.hpp"
 #include "tests/catch.hpp"
@@ -81,7 +81,7 @@ TEST_CASE("the host updates at the speed of its memory, which its accelerators s
   };
   const double before = update(request);
   request.system.host.memory /= 4;
-  CHECK(update(request) == Approx(4 * before).epsilon(0.02));  // the norm of gradients is the accelerator's
+  CHECK(update(request) == Approx(4 * before).epsilon(0.02));  // the accelerator computes the norm of the gradients
 }
 
 TEST_CASE("classes of ranks that copy give the same times as every rank by itself, bit for bit") {

@@ -1,4 +1,4 @@
-// The executor against closed forms, and folded classes against every rank by itself.
+// Compares the executor with closed forms, and folded classes with simulating every rank by itself.
 #include "parallel/planner/executor.hpp"
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// The time of kernels follows their shape, as kernel_time.hpp says.
+// The time of a kernel follows from its shape, as kernel_time.hpp says.
 #include "parallel/planner/kernel_time.hpp"
 
 #include "src/base/error.hpp"
@@ -86,7 +86,7 @@ TEST_CASE("attention in parts reads and writes all scores, and computes those th
   const double scores = 16.0 * 1024 * 1024;
   const double apart = seconds(system, attention);
   CHECK(apart > 2 * fused + 4 * scores / 1e12);
-  system.software.fused_softmax_heads = 3;  // 16 is no multiple: masking, softmax and scaling are kernels of their own
+  system.software.fused_softmax_heads = 3;  // 16 is not a multiple: masking, softmax and scaling are separate kernels
   CHECK(seconds(system, attention) == Approx(apart + 26 * scores / 1e12).epsilon(approximately));
   KernelWork backward = attention;
   backward.gradient = true;

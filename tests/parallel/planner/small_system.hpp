@@ -1,4 +1,4 @@
-// A system whose numbers are easy to reckon with, and requests for it.
+// A system with round numbers, and requests for it.
 #pragma once
 #include "parallel/planner/step.hpp"
 

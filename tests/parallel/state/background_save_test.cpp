@@ -1,4 +1,4 @@
-// A save in the background holds the state of the moment at which it began, and a failure leaves the earlier sets.
+// A background save holds the state at the moment when it began, and a failed one leaves the earlier sets intact.
 #include "parallel/state/background_save.hpp"
 
 #include "tests/catch.hpp"

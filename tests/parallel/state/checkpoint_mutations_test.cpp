@@ -1,6 +1,6 @@
 // Random damage to a checkpoint of three ranks is never silent: the error names the damaged file, and the older set is
 // loaded.
-// MUTATIONS is the number of damaged sets, SEED chooses others.
+// MUTATIONS is the number of damaged sets; SEED chooses different ones.
 #include <fmt/format.h>
 
 #include "tests/files.hpp"
@@ -73,13 +73,13 @@ class Damage {
     return {file};
   }
 
-  // A manifest of another step contradicts all files, so the error may name any of them.
+  // A manifest of a different step contradicts all files, so the error may name any of them.
   std::vector<std::size_t> from_older_set(std::size_t file) {
     const std::vector<std::size_t> damaged = put(file, bytes_in(older_ / names_[file]));
     return file == 0 ? std::vector<std::size_t>{0, 1, 2, 3} : damaged;
   }
 
-  // One flipped bit, or other bytes from there on.
+  // Flips one bit, or replaces bytes from a random place on.
   std::string changed(std::string bytes, std::size_t file, std::size_t length) {
     const std::size_t at = below(bytes.size());
     std::uint64_t header = 0;

@@ -45,7 +45,7 @@ class Interruptions(unittest.TestCase):
             return trace.read().splitlines()
 
     def check_all(self, also=lambda name, run: None):
-        """From every folder, the last step that the writer acknowledged loads, or the step that was being saved."""
+        """Each folder loads the last step that the writer acknowledged, or the step that was being saved."""
         reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
         loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
         self.assertEqual(set(loaded), set(self.runs))
@@ -72,8 +72,8 @@ class Interruptions(unittest.TestCase):
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """POINTS random calls of a save fail with each error, and so do all later calls of that kind; an fsync also alone.
-        SEED chooses others."""
+        """POINTS random calls of a save fail with each error, and so do all later calls of that kind. An fsync also fails
+        alone. SEED chooses other calls."""
         choose = random.Random(int(os.environ.get("SEED", "1")))
         made = collections.Counter(line.split()[1].split("(")[0] for line in self.write("undisturbed"))
         self.assertEqual(self.runs.pop("undisturbed").returncode, 0)

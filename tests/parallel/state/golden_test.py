@@ -1,7 +1,7 @@
-"""Old files stay readable. This test writes a checkpoint and a record as the documentation describes their formats, with no
-code of the program, and the program must read them exactly; it refuses those of a newer format, and names both versions.
+"""Old files stay readable. This test writes a checkpoint and a record as the documentation describes their formats, without
+using the program's code. The program must read them exactly. It must refuse files of a newer format and name both versions.
 
-The state is that of a model with 4 blocks, cut into the files of 3 ranks at random places. SEED chooses others.
+The state is that of a model with 4 blocks, cut into the files of 3 ranks at random places. SEED chooses other places.
 """
 import json
 import math
@@ -39,7 +39,7 @@ def shapes():
 
 
 def cuts(length, choose):
-    """Some borders from 0 to length."""
+    """Returns random borders from 0 to length."""
     at = sorted([0, length, *(choose.randint(0, length) for _ in range(choose.randint(0, 2)))])
     return list(zip(at, at[1:]))
 

@@ -140,7 +140,7 @@ TEST_CASE("a model with experts that Hugging Face does not have is not exported"
   CHECK_THAT(refusal(small_dense(ModelFamily::gpt2), [](ModelShape& s) { s.head = 6; }), says("4 of width 6 are not 8"));
 }
 
-// Their loss takes all blocks together, with shares that add up to k.
+// The transformers library computes one loss over all blocks together, with shares that add up to k.
 TEST_CASE("the coefficient of the balance loss is converted") {
   ModelShape shape = mixtral();
   shape.layers = 4;

@@ -17,7 +17,7 @@ namespace {
 struct Flip {
   std::string layout;
   int rank = 0;
-  std::uint32_t choice = 0;  // of the tensor and the bit
+  std::uint32_t choice = 0;  // chooses the tensor and the bit
 };
 
 void flip(const Slice& data, std::uint32_t choice) {

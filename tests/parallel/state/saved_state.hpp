@@ -26,7 +26,7 @@ inline const std::vector<KnownTensor>& known_tensors() {
   return all;
 }
 
-// Returns 8 bytes. An element of any type takes as many of them as it needs.
+// Returns 8 bytes. An element takes as many of them as its type needs.
 inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int64_t step) {
   return (tensor + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(index) * 0xC2B2AE3D27D4EB4Fu ^
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);

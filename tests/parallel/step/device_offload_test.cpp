@@ -1,5 +1,5 @@
-// Offload from a GPU to the host (ZeRO-Offload): in exact numerics the bits of a run without it; bytes by closed form and as
-// planned; the GPU's memory holds none of what is offloaded.
+// Offload from a GPU to the host (ZeRO-Offload). In exact numerics, results are bit-identical to a run without it. Bytes
+// equal the closed form and the plan. The GPU's memory holds nothing that is offloaded.
 #include "parallel/plan/plan.hpp"
 #include "parallel/step/offload.hpp"
 #include "src/memory/pool.hpp"
@@ -58,7 +58,8 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
   }
 }
 
-// With N ranks, a shard has n elements, padding included; t are those of the tied table. In a step of three micro-batches:
+// With N ranks, a shard has n elements, padding included, and t elements of the tied table. In a step of three
+// micro-batches:
 //
 //                              up, to the GPU                              down, to the host
 //   16-bit values on the GPU   2n: the new ones                            –

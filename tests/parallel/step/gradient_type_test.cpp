@@ -1,5 +1,6 @@
 // Gradients that ranks sum and keep in bf16 (--grad-dtype): each rank adds up its own gradients in f32 and rounds them once.
-// Bytes by closed form; every element by a reference that rounds where ranks do; losses; offload; refusals.
+// Bytes are compared with closed forms, and every element with a reference that rounds where ranks do. Other cases test
+// losses, offload and refusals.
 #include <cmath>
 
 #include "parallel/plan/plan.hpp"
@@ -16,11 +17,11 @@ TrainingOptions options_of(const Layout& layout, std::optional<DType> sums = DTy
   return options;
 }
 
-// With ring algorithms. Buckets are padded to the ranks that shard them; Ψ counts the padding.
+// Bytes sent with ring algorithms. Buckets are padded to the ranks that shard them; Ψ includes the padding.
 TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathers of values stay as they are") {
   struct Row {
     const char* layout;
-    std::int64_t s, r;  // ranks that shard, groups of them
+    std::int64_t s, r;  // number of ranks that shard, number of groups
   };
   for (const auto& [word, s, r] :
        {Row{"dp2", 2, 1}, {"dp2.z1", 2, 1}, {"dp2.z2", 2, 1}, {"dp2.z3", 2, 1}, {"dp3.z3", 3, 1}, {"dp2.rep2.z3", 2, 2}})
@@ -44,12 +45,12 @@ TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathe
       CHECK(sent("dp", Collective::all_gather) == 4 * gathers * (s - 1) / s);
       CHECK(sent("rep", Collective::all_reduce) == e * 2 * (psi / s) * (r - 1) / r);
       CHECK(sent("dp", Collective::all_reduce) == (layout.zero == 0 ? e * 2 * psi * (s - 1) / s : 0));
-      // Rounded gradients take the place of those from which they were made, so below ZeRO-2 nothing is added or saved.
+      // Rounded gradients overwrite the memory of the unrounded ones, so below ZeRO-2 no memory is added or saved.
       CHECK(plan.held[static_cast<std::size_t>(Category::grads)] == (layout.zero >= 2 ? e * psi / s : 4 * psi));
     }
 }
 
-// All sums over ranks halve: also those over tensor ranks and over the two stages that hold a tied table.
+// The bytes of all sums over ranks halve, including those over tensor ranks and over the two stages that hold a tied table.
 TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
   for (const char* word :
        {"dp2.pp2", "dp2.pp2.z1", "dp2.pp2.z3", "dp2.tp2.sp", "dp2.tp2.z3.sp", "dp2.cp2.z2", "dp2.rep2.z1"}) {
@@ -71,7 +72,7 @@ TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
           if (only_gradients && what != Collective::all_gather) {
             CHECK(2 * after == bytes);
             halved += bytes;
-          } else if (axis != "tp") {  // where activations are summed, too; along cp only they are
+          } else if (axis != "tp") {  // along tp activations are summed, too; along cp only activations are
             CHECK(after == bytes);
           } else {
             CHECK(after <= bytes);
@@ -113,7 +114,7 @@ class Watching final : public Reducer {
   std::size_t ready_ = 0;
 };
 
-// Element i of the sum, as ranks make it. seen[rank][micro-batch]; `group` ranks are neighbors and sum first.
+// Returns element i of the sum, as ranks compute it. seen[rank][micro-batch]; `group` ranks are neighbors and sum first.
 float sum_of(const std::vector<std::vector<Gradients>>& seen, std::size_t group, bool sums_each, const std::string& name,
              std::size_t i) {
   float all = 0;

@@ -1,5 +1,5 @@
 // hpz: ZeRO-3 shards among all replicas, and each group of near ranks also keeps a copy of the values for the backward pass.
-// The bits are those of plain ZeRO-3, and the backward pass gathers only among near ranks.
+// Results are bit-identical to plain ZeRO-3, and the backward pass gathers only among near ranks.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"

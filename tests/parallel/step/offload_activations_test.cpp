@@ -1,5 +1,6 @@
-// Activations that full recomputation keeps, in a file: the bits of a run without offload, on every kind of layout; bytes by
-// closed form, as planned and as the file tier counted them; memory that does not grow with the number of blocks.
+// The activations that full recomputation keeps are offloaded to a file. On every kind of layout, results are bit-identical
+// to a run without offload. Bytes equal the closed form, the plan and the counts of the file tier. Memory does not grow with
+// the number of blocks.
 #include "parallel/plan/plan.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -74,7 +75,7 @@ TEST_CASE("activations in a file change no bit of any type, or with all else the
 }
 
 // A rank writes and reads the input of each of its blocks once for each micro-batch, and nothing in an evaluation. The file
-// holds the inputs of the micro-batches in flight: of stage s of S, S − s under 1f1b.
+// holds the inputs of the micro-batches in flight: under 1f1b, these are S − s micro-batches on stage s of S.
 TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of the file") {
   const test::TemporaryFolder folder;
   struct Row {
@@ -145,8 +146,8 @@ TEST_CASE("memory with activations in a file is as planned") {
   }
 }
 
-// Each block more keeps one input more, for each micro-batch in flight. With a file, two of them are in memory. With a
-// pipeline, memory is fullest when a message is there too.
+// Each additional block keeps one more input for each micro-batch in flight. With a file, only two inputs are in memory.
+// With a pipeline, memory peaks when it also holds a message.
 TEST_CASE("with activations in a file, the peak of memory does not grow with the number of blocks") {
   for (const auto& [word, in_memory] : {std::pair{"dp1", 2}, std::pair{"dp1.pp2", 3}}) {
     const Layout layout = parse_layout(word, 0);

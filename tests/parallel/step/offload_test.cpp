@@ -1,5 +1,5 @@
-// Offload to a file: the bits of a run without it, on every kind of layout; bytes by closed form, as planned and as the file
-// tier counted them; memory as planned; and what is refused.
+// Offload to a file. On every kind of layout, results are bit-identical to a run without it. Bytes equal the closed form,
+// the plan and the counts of the file tier, and memory equals the plan. Other cases test what is refused.
 #include "parallel/step/offload.hpp"
 
 #include <numeric>
@@ -19,7 +19,7 @@ struct Places {
   bool parameters, gradients, optimizer;
 };
 
-// Windows of 1024 elements begin and end inside of tensors.
+// Windows of 1024 elements begin and end inside tensors.
 OffloadOptions offload(const Places& places, const std::filesystem::path& folder) {
   return {places.parameters, places.gradients, places.optimizer, folder.string(), 4096};
 }

@@ -1,4 +1,5 @@
-// Samples that hold several documents: the same model as if each document were alone, and the same bits on every layout.
+// Samples that hold several documents: the model learns the same as if each document were alone, and results are
+// bit-identical on every layout.
 #include <cmath>
 
 #include "tests/catch.hpp"
@@ -9,8 +10,8 @@ namespace {
 
 constexpr std::int32_t end_of_text = 9;
 
-// Two texts of 7 and 9 tokens. Together they fill a sample. Alone, each is followed by other tokens, which are no targets
-// and which a causal model never looks at.
+// Two texts of 7 and 9 tokens. Together they fill a sample. Alone, each is followed by other tokens. These are not targets,
+// and a causal model never looks at them.
 StepResult step_on(const TrainingOptions& options, bool together) {
   HostMemory host;
   SystemClock clock;

@@ -1,4 +1,5 @@
-// Training on one rank: repeated and resumed runs have the same bits; with exact numerics, so do other micro-batches.
+// Training on one rank: repeated and resumed runs have the same bits; with exact numerics, so do runs with other micro-batch
+// sizes.
 #include <cmath>
 
 #include "tests/catch.hpp"

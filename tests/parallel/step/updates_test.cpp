@@ -1,5 +1,6 @@
-// When the optimizer updates (updates.hpp): overlapped and speculative updates have the bits of updates after the norm, on
-// every kind of layout, with and without offload; delayed ones have those of their recurrence. Bytes and memory are planned.
+// When the optimizer updates (updates.hpp): on every kind of layout, with and without offload, overlapped and speculative
+// updates are bit-identical to updates after the norm. Delayed updates follow their recurrence bit for bit. Bytes and memory
+// are as planned.
 #include "parallel/step/updates.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -104,7 +105,7 @@ TEST_CASE("an update that assumed too much is rolled back: clipping, and the ove
       }
 }
 
-// θ(t+1) = θ(t) − Adam(g(θ(t−1))). A training with the rate 0 gives the gradients.
+// θ(t+1) = θ(t) − Adam(g(θ(t−1))). A training run with learning rate 0 provides the gradients.
 TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
   const test::TemporaryFolder folder;
   for (const bool offloads : {false, true}) {

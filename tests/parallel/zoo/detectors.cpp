@@ -52,7 +52,7 @@ Finding look_at_plan(const Watched& watched, const Expected& expected) {
   return bytes.empty() ? Finding{} : Finding{"memory", bytes};
 }
 
-// The first quantity that differs, without numbers. `what`: from a text of difference().
+// The first quantity that differs, without its values. `what`: a text returned by difference().
 std::string quantity_of(const std::string& what) {
   if (what.find('@') != std::string::npos) return "copies";
   if (what.starts_with("moment")) return "moments";

@@ -1,5 +1,5 @@
-// Detectors of mistakes: what a user may look at to learn that a run is wrong. Each compares a run on some layout with a run
-// of the same model, samples and options on one rank, or with the plan of a step.
+// Detectors of mistakes: observations from which a user may learn that a run is wrong. Each compares a run on some layout
+// with a one-rank run of the same model, samples and options, or with the plan of a step.
 //
 //   loss curve           a step's loss differs by more than the noise between runs with other seeds
 //   gradient norm        the first step's norm differs by more than 1 %
@@ -20,11 +20,12 @@ struct Watched {
   RankPlan last_step;  // as measured
 };
 
-// Trains for so many steps, which include those of `make`. Models with experts are evaluated after the first step.
+// Trains for this number of steps, including the steps made in `make`. Models with experts are evaluated after the first
+// step.
 Watched watch(
     const TrainingOptions& options, Mesh mesh, Memory& memory, int steps, void (*make)(Run&) = [](Run&) {});
 
-// The observations that the rank should have made.
+// The observations that a correct run of this rank would give.
 struct Expected {
   const test::Seen& one_rank;
   RankPlan step;
@@ -45,11 +46,11 @@ inline constexpr std::size_t proof = 4, how_many = 5;  // proof: the index of th
 extern const std::array<Detector, how_many> detectors;
 using Findings = std::array<Finding, how_many>;
 
-// The options of a run of this mistake's setting. On one rank, the whole batch is one micro-batch.
+// The options of a run in the setting of this mistake. On one rank, the whole batch is one micro-batch.
 TrainingOptions options_of_one_rank(const Mistake& mistake);
 TrainingOptions options_in(const Layout& layout, const Mistake& mistake);
-// Trains on a layout for so many steps, and shows the run to all detectors. `one_rank` trained for at least as many. The
-// finding of a detector is that of the first rank with an alarm.
+// Trains on a layout for this number of steps, and shows the run to all detectors. `one_rank` must have trained for at least
+// as many steps. A detector's finding is that of the first rank with an alarm.
 Findings findings_in(const Layout& layout, const Mistake& mistake, bool mistaken, test::Seen one_rank, int steps);
 
 // The largest relative difference of two loss curves.

@@ -21,7 +21,7 @@ struct ScaledExperts : Before {
   }
 };
 
-// Every forward pass moves the biases of experts, even that of an evaluation.
+// Every forward pass changes the biases of experts, even the forward pass of an evaluation.
 struct MovesAlways final : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   Tensor forward(const Tensor& x, Context& context) override {

@@ -49,7 +49,8 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Knows how many targets count: in the newest micro-batch on this rank, in its step so far, and in the whole batch.
+// Knows the number of unmasked targets in the newest micro-batch on this rank, in this rank's step so far, and in the whole
+// batch.
 struct CountsTargets : Before {
   CountsTargets(Run& to, std::unique_ptr<Reducer> before) : Before(to, std::move(before)) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
@@ -74,7 +75,7 @@ struct CountsTargets : Before {
   std::int64_t newest = 0, own = 0, all = 0, micro_batches = 0;
 };
 
-// Each replica, or each rank of a replica that divides sequences, takes the mean over its own tokens, and these means are
+// Each replica, or each rank of a replica that splits sequences, takes the mean over its own tokens, and these means are
 // averaged. The result is right only if all of them have the same number of unmasked tokens.
 struct LocalMeans : CountsTargets {
   using CountsTargets::CountsTargets;
@@ -92,7 +93,7 @@ struct LocalMeans : CountsTargets {
   std::map<const Parameter*, std::int64_t> seen_;
 };
 
-// The same of micro-batches: the gradient is the average of their means.
+// The same mistake for micro-batches: the gradient is the average of their means.
 struct MeansOfMicroBatches : CountsTargets {
   using CountsTargets::CountsTargets;
   void begin(std::int64_t count) override {
@@ -113,7 +114,7 @@ struct MeansOfMicroBatches : CountsTargets {
   std::map<const Parameter*, std::vector<std::int64_t>> sums_;
 };
 
-// The gradients of micro-batches add up in bf16: sums keep eight bits.
+// The gradients of micro-batches are added in bf16, so sums keep only eight bits.
 struct SumsOfEightBits : Before {
   using Before::Before;
   void ready(const Parameter& p) override {
@@ -125,7 +126,7 @@ struct SumsOfEightBits : Before {
   }
 };
 
-// A step does not begin with gradients of zero: those of the step before are still there.
+// Gradients are not zeroed at the start of a step, so those of the previous step are still there.
 struct NeverCleared : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {

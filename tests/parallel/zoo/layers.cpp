@@ -1,4 +1,4 @@
-// Mistakes of tensor ranks, which divide layers: at the boundaries of the layers that they share.
+// Mistakes of tensor ranks at the boundaries of the layers that they share.
 #include <algorithm>
 
 #include "parallel/step/tensor.hpp"

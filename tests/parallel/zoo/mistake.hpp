@@ -22,7 +22,7 @@ struct Mistake {
   const char* about;
   std::vector<const char*> layouts;  // docs/bug_zoo.md is about the first of them
   const char* proof;                 // part of what the proof says, on all layouts
-  // Options of the right run and of the mistaken one.
+  // Options of both the correct and the mistaken run.
   void (*setting)(TrainingOptions&) = [](TrainingOptions&) {};
   // The mistake: in the options of one rank, or in its run before the first step.
   void (*change)(TrainingOptions&, const Mesh&) = [](TrainingOptions&, const Mesh&) {};
@@ -56,7 +56,7 @@ void reduce_by(Run& run) {
   run.training.replace_reducer([&](auto inner) { return std::make_unique<Mistaken>(run, std::move(inner)); });
 }
 
-// The model, each of its blocks wrapped.
+// The model with each of its blocks wrapped.
 template <class Wrapped>
 Model with_blocks_in(const ModelShape& shape, Recompute recompute, const Mesh& mesh) {
   Model model = build_gpt(shape, recompute, width_sharding(mesh), expert_sharding(mesh));
@@ -70,7 +70,7 @@ void wrap_blocks(TrainingOptions& options, const Mesh&) {
   options.build = with_blocks_in<Wrapped>;
 }
 
-// Full recomputation that counts the choices of experts in the repeated forward pass, too. Other mistakes change the context
+// Full recomputation that also counts the choices of experts in the repeated forward pass. Other mistakes change the context
 // of that pass.
 struct Recomputation : WrappingLayer {
   using WrappingLayer::WrappingLayer;

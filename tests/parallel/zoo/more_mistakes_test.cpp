@@ -1,4 +1,4 @@
-// Mistakes of the bug zoo that no row of its tables can hold.
+// Mistakes of the bug zoo that do not fit into a row of its tables.
 #include <cmath>
 
 #include "tests/catch.hpp"

@@ -5,7 +5,7 @@
 namespace chorale::zoo {
 namespace {
 
-// Each context rank takes its tokens for the first ones of the sequence.
+// Each context rank treats its tokens as the first ones of the sequence.
 struct FromTheStart : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     for (Tokens* tokens : {&context.tokens, &context.stream}) tokens->places = nullptr, tokens->first_token = 0;

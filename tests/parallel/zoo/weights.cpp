@@ -50,14 +50,14 @@ struct MomentsInBf16 : Before {
   }
 };
 
-// A base for mistakes in which the first block computes with the values of the step before.
+// A base for mistakes in which the first block computes with the values of the previous step.
 struct OldValues : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   Tensor forward(const Tensor& x, Context& context) override { return inner_->forward(x, context); }
   Tensor backward(const Tensor& dy, Context& context) override { return inner_->backward(dy, context); }
 
  protected:
-  // In the first call of a step, notes the gathered values and returns true.
+  // In the first call of a step, stores the gathered values and returns true.
   bool learn(const Context& context) {
     if (name() != "block.0" || (!newest_.empty() && context.step == step_)) return false;
     old_ = std::exchange(newest_, {});
@@ -86,7 +86,7 @@ struct GatheredEarly final : OldValues {
   }
 };
 
-// The secondary shards, which the backward pass gathers, are those of the step before.
+// The secondary shards, which the backward pass gathers, are those of the previous step.
 struct OldSecondaryShards final : OldValues {
   using OldValues::OldValues;
   Tensor backward(const Tensor& dy, Context& context) override {

@@ -55,7 +55,7 @@ std::vector<std::string> with_detectors(std::vector<std::string> before, const s
   return before;
 }
 
-// How many mistakes each detector catches, and how many the proof alone does.
+// How many mistakes each detector catches, and how many only the proof catches.
 struct Counts {
   int mistakes = 0, alone = 0;
   std::array<int, how_many> caught{};
@@ -72,7 +72,7 @@ struct Counts {
   }
 };
 
-// A section of the page: a row for each mistake. What the proof alone catches is bold.
+// A section of the page: a row for each mistake. Mistakes that only the proof catches are bold.
 struct Section {
   std::string title, rows = {};
   Counts counts = {};
