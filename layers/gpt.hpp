@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include <chorale/named.hpp>
 #include "layers/head.hpp"
 #include "layers/layer.hpp"
 #include "layers/sequence.hpp"
 #include "layers/shape.hpp"
-#include "src/base/named.hpp"
 
 namespace chorale {
 

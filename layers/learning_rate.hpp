@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 #include "src/base/relative.hpp"
 
 namespace chorale {

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
+#include <chorale/named.hpp>
 #include "layers/learning_rate.hpp"
-#include "src/base/named.hpp"
 
 namespace chorale {
 

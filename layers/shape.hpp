@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 #include "src/math/forced_routing.hpp"
 
 namespace chorale {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/analysis/expressions.hpp"
-#include "collectives/schedule/algorithms.hpp"
 
 namespace chorale {
 

@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include <chorale/clock.hpp>
 #include "collectives/transport/transport.hpp"
-#include "src/base/clock.hpp"
 
 namespace chorale {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include <chorale/clock.hpp>
 #include "collectives/call/communicator.hpp"
 #include "collectives/transport/transport.hpp"
-#include "src/base/clock.hpp"
 #include "src/base/mpi.hpp"
 #include "src/memory/buffer.hpp"
 

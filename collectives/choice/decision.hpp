@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include <chorale/algorithm.hpp>
+#include <chorale/communicator.hpp>
 #include "collectives/choice/selection.hpp"
-#include "collectives/schedule/algorithms.hpp"
-#include "collectives/schedule/call.hpp"
 
 namespace chorale {
 

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <limits>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/analysis/cost.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/forecast/forecast.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"

@@ -19,12 +19,12 @@
 #include <tuple>
 #include <vector>
 
+#include <chorale/element.hpp>
 #include "collectives/analysis/price.hpp"
 #include "collectives/choice/tuning.hpp"
 #include "src/base/host.hpp"
 #include "src/base/machine_file.hpp"
 #include "src/math/reduction.hpp"
-#include "src/memory/dtype.hpp"
 
 namespace chorale {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 
 namespace chorale {
 

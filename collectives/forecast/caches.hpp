@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale::forecast {
 

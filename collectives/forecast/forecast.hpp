@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include <chorale/element.hpp>
+#include <chorale/schedule.hpp>
 #include "collectives/forecast/prices.hpp"
 #include "collectives/forecast/work.hpp"
-#include "collectives/schedule/schedule.hpp"
-#include "src/memory/dtype.hpp"
 
 namespace chorale::forecast {
 

@@ -1,4 +1,4 @@
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 
 namespace chorale {
 

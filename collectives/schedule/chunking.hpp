@@ -7,7 +7,7 @@
 //                            send  b ────▶ recv b   send a ────────▶ recv a
 //                                                   send b ────────▶ recv b
 #pragma once
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale {
 

@@ -12,8 +12,8 @@
 #pragma once
 #include <vector>
 
+#include <chorale/schedule.hpp>
 #include "collectives/schedule/lanes.hpp"
-#include "collectives/schedule/schedule.hpp"
 
 namespace chorale {
 

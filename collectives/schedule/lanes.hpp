@@ -9,7 +9,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 
 namespace chorale {
 

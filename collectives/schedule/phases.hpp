@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale {
 

@@ -1,4 +1,4 @@
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -11,7 +11,7 @@
 #pragma once
 #include <functional>
 
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale {
 

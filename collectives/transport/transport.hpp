@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "src/math/reduction.hpp"
 #include "src/memory/memory.hpp"
 

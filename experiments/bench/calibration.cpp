@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/near/post.hpp"
 #include "collectives/forecast/fit.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "experiments/bench/barrier_time.hpp"
 #include "experiments/bench/compute_rates.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "experiments/bench/values.hpp"
 #include "experiments/common/random_order.hpp"
 #include "src/base/error.hpp"

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 #include "src/math/reduction.hpp"
 
 namespace chorale::bench {

@@ -1,6 +1,6 @@
 // The bytes per second that a rank reads and writes when it copies. Copies of few bytes stay in a cache and are faster.
 #pragma once
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale::bench {
 

@@ -1,7 +1,7 @@
 #include "experiments/bench/results.hpp"
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "experiments/common/simulated.hpp"
 #include "experiments/common/statistics.hpp"
 #include "src/base/host.hpp"

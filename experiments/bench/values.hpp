@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 #include "src/math/reduction.hpp"
 #include "src/memory/buffer.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
 #include "src/base/error.hpp"

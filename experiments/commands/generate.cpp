@@ -17,6 +17,7 @@
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/generation/generation.hpp"
+#include "parallel/plan/room.hpp"
 #include "parallel/state/resume.hpp"
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/text.hpp"

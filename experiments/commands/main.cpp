@@ -17,6 +17,7 @@
 #include "experiments/common/same_hosts.hpp"
 #include "experiments/common/same_settings.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "src/base/abstract_socket.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"

@@ -26,7 +26,7 @@ class PlanCommand final : public Command {
   void declare(Options& o) override { asked_.declare(o); }
 
   void check(const Launch&) override {
-    const bool published = !asked_.published.table.empty();
+    const bool published = !asked_.table.empty();
     if (!published) asked_.settle();
     question_ = published                               ? plan::published_table(asked_)
                 : asked_.search && asked_.system        ? plan::fastest_ways(asked_)

@@ -31,6 +31,7 @@
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "parallel/state/fingerprint.hpp"
 #include "parallel/step/assemble.hpp"
 #include "src/base/progress.hpp"

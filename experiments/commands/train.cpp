@@ -33,6 +33,7 @@
 #include "experiments/train/trace.hpp"
 #include "parallel/forecast/prefetch.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "parallel/state/checkpoint.hpp"
 #include "parallel/state/resume.hpp"
 #include "parallel/state/stored_weights.hpp"

@@ -13,8 +13,8 @@
 #include <iterator>
 #include <random>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/analysis/checker.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "experiments/common/command.hpp"
 #include "experiments/common/hosts_option.hpp"

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale::compare {
 

@@ -7,6 +7,7 @@
 #include "experiments/common/advice.hpp"
 #include "experiments/compare/outside.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"

@@ -47,11 +47,11 @@ std::string words_for_errors(const Series& series, const std::vector<Compared>& 
   return words;
 }
 
-void add_series(Document& out, const Series& series, const PublishedTable& table, const TableRequest& request,
+void add_series(Document& out, const Series& series, const PublishedTable& table, const Asked& asked,
                 const Session& session) {
-  const std::string& machine = request.machine.empty() ? series.machine : request.machine;
+  const std::string& machine = asked.machine.empty() ? series.machine : asked.machine;
   const System system = system_named(machine);
-  const Wording as(request.format);
+  const Wording as(asked.format);
   std::vector<std::string> columns{"row"};
   columns.insert(columns.end(), table.settings.begin(), table.settings.end());
   for (const char* column : {"layout", "micro-batch", "predicted s", "measured s", "error"})
@@ -81,22 +81,22 @@ void add_series(Document& out, const Series& series, const PublishedTable& table
   out.words("\n");
 }
 
-void print_published(const TableRequest& request, const Session& session) {
-  const PublishedTable table = read_published(request.table);
-  const std::filesystem::path assumptions =
-      request.assumptions.empty() ? shared_file("published/assumptions.toml") : std::filesystem::path(request.assumptions);
-  Document out(request.format);
+void print_published(const Asked& asked, const Session& session) {
+  const PublishedTable table = read_published(asked.table);
+  const std::filesystem::path assumptions = asked.assumptions_file.empty() ? shared_file("published/assumptions.toml")
+                                                                           : std::filesystem::path(asked.assumptions_file);
+  Document out(asked.format);
   bool any = false;
   for (const Series& series : read_series(assumptions)) {
     if (!belongs(series, table)) continue;
     const bool measured_elsewhere = !table.measured.empty() && std::ranges::count(table.measured, series.measured) == 0;
     if (measured_elsewhere) continue;
     any = true;
-    add_series(out, series, table, request, session);
+    add_series(out, series, table, asked, session);
   }
   if (!any)
     usage_error("no assumptions are known for a table with these columns",
-                fmt::format("{}: {}", request.table, join(table.settings, ", ")),
+                fmt::format("{}: {}", asked.table, join(table.settings, ", ")),
                 fmt::format("add a [[series]] to {} (docs/planner.md)", assumptions.string()));
   fmt::print("{}", out.print());
 }
@@ -108,10 +108,7 @@ class PublishedQuestion final : public Question {
   void check() override {}
 
   int answer(Session& session) override {
-    TableRequest request = asked_.published;
-    request.machine = asked_.machine;
-    request.format = asked_.format;
-    print_published(request, session);
+    print_published(asked_, session);
     return 0;
   }
 

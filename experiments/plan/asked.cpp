@@ -54,11 +54,11 @@ void Asked::declare(Options& o) {
       .only_where("a machine and one layout", [this] {
         return machine.empty() ? "no machine is given" : search ? "search is given" : layouts.all() ? "layout is all" : "";
       });
-  o.add("table", published.table, "instead of a plan, predictions for the rows of a published table (docs/planner.md)")
+  o.add("table", table, "instead of a plan, predictions for the rows of a published table (docs/planner.md)")
       .words("FILE.csv");
-  o.add("assumptions", published.assumptions, "what tables do not say, instead of the file that comes with the program")
+  o.add("assumptions", assumptions_file, "what tables do not say, instead of the file that comes with the program")
       .words("FILE.toml")
-      .only_where("table", [this] { return published.table.empty() ? "no table is given" : ""; });
+      .only_where("table", [this] { return table.empty() ? "no table is given" : ""; });
   const auto one_plan_in_text = [this] {
     return layouts.all()      ? "layout is all"
            : longest_sequence ? "longest-sequence is given"

@@ -1,4 +1,4 @@
-// What was asked of `chorale plan`: its options, and what all questions (question.hpp) derive from them.
+// The options of `chorale plan`, and the settings that all of its questions (question.hpp) derive from them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,12 +14,6 @@
 #include "src/base/machine_file.hpp"
 
 namespace chorale::plan {
-
-struct TableRequest {
-  // Files. Empty: no table is compared; each series names its machine; the assumptions that come with the program.
-  std::string table, machine, assumptions;
-  std::string format = "text";
-};
 
 struct Asked {
   void declare(Options& options);
@@ -51,9 +45,9 @@ struct Asked {
   WholeTraining whole;
   std::string machine, timeline, format = "text";
   std::vector<std::string> explain;
-  TableRequest published;
+  std::string table, assumptions_file;  // of published measurements; "": none, and the file that comes with the program
 
-  // What settle() finds.
+  // Set by settle().
   std::optional<System> system;  // the system of --machine, if it has accelerators
   std::optional<Hosts> places;   // if --hosts is given
 

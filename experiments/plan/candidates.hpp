@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 
 namespace chorale::plan {
 

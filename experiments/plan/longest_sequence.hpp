@@ -13,6 +13,7 @@
 #include <string>
 
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 
 namespace chorale::plan {
 

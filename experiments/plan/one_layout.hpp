@@ -7,6 +7,7 @@
 #include "experiments/plan/hosts.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "src/base/machine_file.hpp"
 
 namespace chorale::plan {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "experiments/prove/variations.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/step/assemble.hpp"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <set>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "parallel/plan/order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"

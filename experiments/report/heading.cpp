@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <utility>
 
+#include <chorale/clock.hpp>
 #include "experiments/common/advice.hpp"
 #include "experiments/report/disturbed.hpp"
-#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/base/screen.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/choice/selection.hpp"
-#include "collectives/schedule/algorithms.hpp"
 
 namespace chorale {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/simulated.hpp"
 #include "src/base/error.hpp"

@@ -9,6 +9,7 @@
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "src/base/machine_file.hpp"
 
 namespace chorale::train {

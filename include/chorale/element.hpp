@@ -20,7 +20,7 @@ constexpr auto names_of(DType) { return Names{"type", "f32", "f64", "f16", "bf16
 std::int64_t size_of(DType dtype);
 bool is_floating(DType dtype);
 
-// What a reducing collective does with the elements of all ranks. min and max keep a NaN; integers wrap around.
+// The operators of reducing collectives. min and max keep a NaN. Integer sums and products wrap around.
 enum class Redop : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"};
 

@@ -22,10 +22,10 @@
 // If ranks also divide sequences, they may have unequal numbers of leaves. Every list of counts is then as long as the
 // longest list, and leaves that a rank does not have count no rows.
 #pragma once
+#include <chorale/named.hpp>
 #include "layers/expert_exchange.hpp"
 #include "parallel/layout/cut.hpp"
 #include "parallel/mesh/mesh.hpp"
-#include "src/base/named.hpp"
 
 namespace chorale {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "parallel/forecast/step.hpp"
+#include "parallel/plan/room.hpp"
 
 namespace chorale {
 

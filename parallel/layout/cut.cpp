@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include <chorale/named.hpp>
 #include "layers/context.hpp"
-#include "src/base/named.hpp"
 
 namespace chorale {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "collectives/schedule/problem.hpp"
+#include <chorale/problem.hpp>
 
 namespace chorale {
 

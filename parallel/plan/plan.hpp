@@ -20,7 +20,6 @@
 
 #include "parallel/mesh/script.hpp"
 #include "parallel/step/training.hpp"
-#include "src/base/error.hpp"
 
 namespace chorale {
 
@@ -58,29 +57,6 @@ std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
 // with_copies: whether the script includes the copies between memory and a slow tier.
 Script script_of(const PlanRequest& request, int rank, bool with_copies = false);
-// The error for too little memory. A suite records it as the layout's result, not as an error in its options. All ranks of a
-// run throw this error together, so MPI can be finalized.
-class NoRoom : public Error {
-  using Error::Error;
-};
-
-// The first two lines of an error: the memory category with which a rank exceeds its limit, and the bytes. nullopt if all
-// ranks stay within the limit, or if no limit is set. Only one rank of each stage is planned: the rank with the last shard.
-// Another rank may need one more block of the vocabulary. If that does not fit, the run's ledger refuses the allocation.
-struct Shortage {
-  std::string what, numbers;
-};
-using OptionsOf = std::function<TrainingOptions(const Layout&)>;
-std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is);
-// Throws NoRoom if a rank has too little memory. The error suggests layouts that fit in memory.
-void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
-                  const std::string& limit_is = "the limit is");
-// The error's third line: up to three layouts for the same number of ranks that fit in memory. If there are none, the number
-// of ranks is doubled until a layout has room, with the same memory per rank. If no layout is found, returns `otherwise`.
-using HasRoom = std::function<bool(const Layout&)>;
-std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
-                       const std::string& otherwise = "recompute activations, or take a smaller batch or model");
-bool has_room(const Layout& layout, const OptionsOf& options_of);
 // The memory, traffic and flops of a training that has run one step since clear_accounts(), for real or in a plan.
 RankPlan observed(const Training& training);
 

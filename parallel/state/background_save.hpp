@@ -11,8 +11,8 @@
 #include <memory>
 #include <thread>
 
+#include <chorale/clock.hpp>
 #include "parallel/state/checkpoint_hosts.hpp"
-#include "src/base/clock.hpp"
 
 namespace chorale {
 

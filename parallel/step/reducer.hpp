@@ -5,8 +5,8 @@
 #include <memory>
 #include <set>
 
+#include <chorale/named.hpp>
 #include "parallel/step/buckets.hpp"
-#include "src/base/named.hpp"
 
 namespace chorale {
 

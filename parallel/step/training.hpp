@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include <chorale/clock.hpp>
 #include "layers/choice_counts.hpp"
 #include "layers/optimizer.hpp"
 #include "parallel/step/batch_totals.hpp"
@@ -22,7 +23,6 @@
 #include "parallel/step/rows.hpp"
 #include "parallel/step/step_account.hpp"
 #include "parallel/step/training_options.hpp"
-#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
 

@@ -1,4 +1,4 @@
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 #include <ctime>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/launch.hpp"
 
 namespace chorale {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/guard/flight.hpp"
 #include "src/base/handle.hpp"
 #include "src/base/launch.hpp"
@@ -45,7 +45,7 @@ class Life {
   bool started_ = false;
 };
 
-// What a Runtime (chorale/run.hpp) holds.
+// The private members of Runtime (chorale/run.hpp).
 struct Runtime::Parts {
   explicit Parts(std::unique_ptr<Flight> own) : own_flight(std::move(own)), flight(own_flight.get()) {}
   explicit Parts(Flight* shared) : flight(shared) {}

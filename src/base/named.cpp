@@ -1,4 +1,4 @@
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 
 #include <fmt/format.h>
 

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include <chorale/named.hpp>
 #include "src/base/flag_synonyms.hpp"
-#include "src/base/named.hpp"
 #include "src/base/relative.hpp"
 
 namespace chorale {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale {
 

@@ -13,7 +13,7 @@
 #include <functional>
 #include <source_location>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 
 namespace chorale {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/math/queue.hpp"
 
 namespace chorale {

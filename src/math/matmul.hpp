@@ -12,7 +12,7 @@
 #include <compare>
 #include <memory>
 
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 namespace chorale {
 

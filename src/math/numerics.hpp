@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 #include "src/math/attention.hpp"
 #include "src/math/leaves.hpp"
 #include "src/math/norm.hpp"

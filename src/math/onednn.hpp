@@ -8,7 +8,7 @@
 #include <omp.h>
 #endif
 
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 namespace chorale::onednn {
 

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/memory/on_host.hpp"
 
 namespace chorale {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 namespace chorale {
 

@@ -8,7 +8,7 @@
 #pragma once
 #include <memory>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/math/queue.hpp"
 
 namespace chorale {

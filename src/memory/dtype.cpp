@@ -1,4 +1,4 @@
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 namespace chorale {
 

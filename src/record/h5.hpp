@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <chorale/element.hpp>
 #include "src/base/handle.hpp"
-#include "src/memory/dtype.hpp"
 
 namespace chorale::h5 {
 

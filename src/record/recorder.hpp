@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/record/snapshot_file.hpp"
 #include "src/record/table.hpp"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale {
 

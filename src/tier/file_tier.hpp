@@ -16,7 +16,7 @@
 #include <functional>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
 #include "src/memory/ranges.hpp"

@@ -1,5 +1,5 @@
 // Enumerations with names (src/base/named.hpp), as used by a program of the library and by the option parser.
-#include "src/base/named.hpp"
+#include <chorale/named.hpp>
 
 #include <optional>
 #include <type_traits>

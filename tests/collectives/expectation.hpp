@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <chorale/problem.hpp>
 #include "collectives/call/communicator.hpp"
-#include "collectives/schedule/problem.hpp"
 
 namespace chorale::test {
 

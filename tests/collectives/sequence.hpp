@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "tests/collectives/expectation.hpp"
 
 namespace chorale::test {

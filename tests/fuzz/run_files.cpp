@@ -1,8 +1,8 @@
 // Targets for files that runs write: records, live metrics, flight recorders.
 #include <filesystem>
 
+#include <chorale/clock.hpp>
 #include "experiments/watch/metrics.hpp"
-#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 #include "src/record/reader.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/math/numerics.hpp"
 #include "src/math/reference/sums.hpp"
 #include "tests/catch.hpp"

@@ -6,7 +6,7 @@
 // Both are timed in turn, by this thread's CPU time, so that other programs disturb them little.
 #include <numeric>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/thread_time.hpp"
 #include "src/math/numerics.hpp"
 #include "tests/math/kernels.hpp"

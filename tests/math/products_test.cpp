@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/host.hpp"
 #include "src/math/peak.hpp"
 #include "src/math/reference/product.hpp"

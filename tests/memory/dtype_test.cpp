@@ -1,4 +1,4 @@
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 
 namespace chorale::mapped {
 
-// What an operation runs at a time: a whole call or one of its slices.
+// One run of an operation handles a whole call or one of its slices.
 struct Part {
   Part(const Plan& plan, std::int64_t stage_elements);
   Problem problem;

@@ -16,8 +16,8 @@
 //   3. A message for a group that this rank has left is dropped, unless it says that its sender left too. For example, the
 //      calls that a farewell names must still be compared with this rank's calls. A message for a group that this rank is
 //      still creating is kept.
-//   4. Two ranks of a group that exchange data in one direction form a pair. A pair has no number of its own; the number of
-//      its parent group and the direction identify it. A pair ends no later than its parent.
+//   4. Two ranks of a group that exchange data in one direction form a pair. Pairs are not numbered: the parent's
+//      number and the direction identify a pair. A pair ends no later than its parent.
 //   5. A farewell is the last message that its sender writes to that group, and it arrives after all earlier messages.
 //
 // Group ids (Membership::id) are reused, so they never decide where a message goes.

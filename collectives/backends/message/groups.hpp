@@ -13,7 +13,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 namespace chorale {
 

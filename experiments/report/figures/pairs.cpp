@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/analysis/rounds.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 

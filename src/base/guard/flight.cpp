@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/text.hpp"
 
 namespace chorale {

@@ -16,8 +16,8 @@
 #include <cstring>
 #include <functional>
 
+#include <chorale/clock.hpp>
 #include "src/base/abstract_socket.hpp"
-#include "src/base/clock.hpp"
 #include "src/base/guard/leftovers.hpp"
 #include "src/base/guard/watchman.hpp"
 #include "src/base/host.hpp"

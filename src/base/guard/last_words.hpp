@@ -5,7 +5,7 @@
 #pragma once
 #include <string>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 
 namespace chorale {
 

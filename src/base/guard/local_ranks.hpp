@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/descriptor.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"

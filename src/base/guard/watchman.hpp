@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/clock.hpp"
+#include <chorale/clock.hpp>
 #include "src/base/descriptor.hpp"
 #include "src/base/guard/guard_words.hpp"
 #include "src/base/guard/leftovers.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 
 namespace chorale::cuda {
 

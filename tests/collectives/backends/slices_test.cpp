@@ -5,8 +5,8 @@
 #include <list>
 #include <numeric>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/mapped/transport.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/worlds.hpp"
 

@@ -1,9 +1,9 @@
 #include "collectives/call/communicator.hpp"
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/mapped/transport.hpp"
 #include "collectives/backends/threads.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/worlds.hpp"
 

@@ -2,7 +2,7 @@
 // it. The group can switch to another algorithm.
 #include <atomic>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "tests/catch.hpp"
 #include "tests/collectives/worlds.hpp"
 

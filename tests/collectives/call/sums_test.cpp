@@ -12,7 +12,7 @@
 #include <limits>
 #include <random>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "src/base/random.hpp"
 #include "tests/collectives/worlds.hpp"
 #include "tests/tally.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fstream>
 
+#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/decision.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "tests/refused.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "tests/catch.hpp"
 #include "tests/progress.hpp"
 

@@ -1,8 +1,8 @@
 #include "collectives/forecast/work.hpp"
 
+#include <chorale/algorithm.hpp>
 #include "collectives/forecast/caches.hpp"
 #include "collectives/forecast/forecast.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "src/base/error.hpp"
 #include "tests/catch.hpp"
 

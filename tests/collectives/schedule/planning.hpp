@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "collectives/schedule/chunking.hpp"
 
 namespace chorale::test {

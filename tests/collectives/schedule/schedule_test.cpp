@@ -1,4 +1,4 @@
-#include "collectives/schedule/schedule.hpp"
+#include <chorale/schedule.hpp>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "src/base/error.hpp"
 #include "tests/catch.hpp"
 

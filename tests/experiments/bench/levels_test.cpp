@@ -1,7 +1,7 @@
 #include "experiments/bench/calibration.hpp"
 
+#include <chorale/algorithm.hpp>
 #include "collectives/forecast/forecast.hpp"
-#include "collectives/schedule/algorithms.hpp"
 #include "src/base/host.hpp"
 #include "tests/catch.hpp"
 

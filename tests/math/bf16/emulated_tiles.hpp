@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include <chorale/element.hpp>
 #include "src/base/error.hpp"
 #include "src/math/bf16/tiles.hpp"
-#include "src/memory/dtype.hpp"
 
 namespace chorale {
 

@@ -3,7 +3,7 @@
 // counts each for as long as the schedule allows.
 #include <set>
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "tests/catch.hpp"
 #include "tests/collectives/worlds.hpp"
 #include "tests/parallel/layouts.hpp"

@@ -1,8 +1,9 @@
 // In plans, the traffic of ring algorithms equals the closed forms, and memory, FLOPs and bubbles equal the published
 // formulas.
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "tests/catch.hpp"
 #include "tests/parallel/plan/plan_requests.hpp"
 

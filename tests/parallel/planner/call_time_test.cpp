@@ -1,7 +1,7 @@
 // Compares collectives in virtual time with closed forms.
 #include "parallel/planner/call_time.hpp"
 
-#include "collectives/schedule/algorithms.hpp"
+#include <chorale/algorithm.hpp>
 #include "parallel/mesh/call_price.hpp"
 #include "parallel/planner/stage_cost.hpp"
 #include "parallel/planner/step.hpp"

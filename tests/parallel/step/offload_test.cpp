@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "parallel/plan/plan.hpp"
+#include "parallel/plan/room.hpp"
 #include "parallel/state/fingerprint.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "src/memory/dtype.hpp"
+#include <chorale/element.hpp>
 #include "tests/cuda/emulation/block.hpp"
 
 namespace chorale::cuda {

@@ -1,3 +1,0 @@
-// A public header: include/chorale/problem.hpp.
-#pragma once
-#include <chorale/problem.hpp>

@@ -1,3 +1,0 @@
-// A public header: include/chorale/clock.hpp.
-#pragma once
-#include <chorale/clock.hpp>

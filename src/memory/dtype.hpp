@@ -1,3 +1,0 @@
-// A public header: include/chorale/element.hpp.
-#pragma once
-#include <chorale/element.hpp>
