@@ -40,7 +40,7 @@ void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType c
 // Writes initial values for elements of a parameter's shard (this rank's part), from element `first` of the shard on. A
 // value depends only on the seed, the parameter's name and the element's index in the whole tensor. So the model starts
 // the same on every layout and in every floating type.
-void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads);
+void initialize(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads);
 
 // The published activation bytes per layer and rank for 16-bit elements and attention that stores its scores (Korthikanti
 // et al. 2022): s·b·h·(10 + 24/t + 5·a·s/(h·t)) for b samples of s tokens, a heads, width h and t tensor ranks. With

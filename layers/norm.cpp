@@ -16,7 +16,7 @@ Norm::Norm(std::string name, NormKind kind, std::int64_t width, double epsilon)
   if (kind == NormKind::layer) shift_ = parameter(".shift", 0);
 }
 
-Tensor Norm::normalise(const Tensor& x, const Tensor& stats, Context& context) const {
+Tensor Norm::normalize(const Tensor& x, const Tensor& stats, Context& context) const {
   const Tensor y = context.tensor(x.shape());
   norm_forward(kind_, x, gain_->value, shift_ ? &shift_->value : nullptr, epsilon_, y, stats, context.queue);
   return y;
@@ -24,11 +24,11 @@ Tensor Norm::normalise(const Tensor& x, const Tensor& stats, Context& context) c
 
 Tensor Norm::forward(const Tensor& x, Context& context) {
   const Tensor stats = context.typed({x.dim(0), 2}, context.statistics());
-  const Tensor y = normalise(x, stats, context);
+  const Tensor y = normalize(x, stats, context);
   if (context.tape) {
     context.tape->keep(x);
     context.tape->keep(stats);
-    context.tape->can_be_made_again(y, [this, x, stats, &context] { return normalise(x, stats, context); });
+    context.tape->can_be_made_again(y, [this, x, stats, &context] { return normalize(x, stats, context); });
   }
   return y;
 }

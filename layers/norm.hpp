@@ -18,7 +18,7 @@ class Norm final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  Tensor normalise(const Tensor& x, const Tensor& stats, Context& context) const;
+  Tensor normalize(const Tensor& x, const Tensor& stats, Context& context) const;
   std::string name_;
   NormKind kind_;
   std::int64_t width_;

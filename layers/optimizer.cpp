@@ -32,7 +32,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
     const std::int64_t at_once =
         is_away(mine.weights, memory.device()) ? tier.elements : std::max<std::int64_t>(owned.count, 1);
     for (std::int64_t first = 0; first < owned.count; first += at_once)
-      initialise(*owned.parameter, owned.first + first,
+      initialize(*owned.parameter, owned.first + first,
                  mine.weights.slice().narrow(first, std::min(at_once, owned.count - first)), seed, queue.threads);
     states_.push_back(std::move(mine));
   }

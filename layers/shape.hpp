@@ -49,7 +49,7 @@ struct Experts {
   std::int64_t shared_ffn = 0;  // width of an expert that takes every token; 0: none
   std::int64_t every = 1;       // block i has experts if (i + 1) % every == 0; the others have a dense MLP
   ScoreFunction score = ScoreFunction::softmax;
-  bool before_choice = false;      // softmax over all experts, not renormalised; otherwise over the chosen ones
+  bool before_choice = false;      // softmax over all experts, not renormalized; otherwise over the chosen ones
   double scale = 1;                // multiplies the weights of the chosen experts
   std::int64_t groups = 1;         // experts are divided into groups of neighbors …
   std::int64_t chosen_groups = 1;  // … and a token chooses only among the experts of its best groups

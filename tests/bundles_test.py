@@ -56,7 +56,7 @@ class Bundles(unittest.TestCase):
                              "parallel/b.cpp": "namespace b {\nint one() {\n}\n}\n"})
         self.assertEqual(set(shown.values()), {"parallel-1"})
 
-    def test_what_opens_a_namespace_to_its_neighbours_is_left_out(self):
+    def test_what_opens_a_namespace_to_its_neighbors_is_left_out(self):
         self.assertEqual(self.sorted({"parallel/a.cpp": "namespace {\nusing namespace b;\n}\n", "parallel/b.cpp": "\n"}),
                          {"parallel/b.cpp": "parallel-1"})
 

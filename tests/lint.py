@@ -11,6 +11,7 @@
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
+   spelling   American (spelling.py)
    text       no tabs (except in the Makefile), no spaces at the end of a line, one newline at the end of the file
    format     C++ and CUDA are as clang-format 14 formats them (Debian 12's version; others differ slightly and are not used)
 """
@@ -22,6 +23,7 @@ import sys
 
 from links import broken
 from one_definition import doubles
+from spelling import british
 
 # Each folder, and the folders and files it may include besides itself. Within collectives/ and parallel/, each room may
 # include those before it: a file that needs a later one is in the wrong room. docs/architecture.md shows the same order.
@@ -173,6 +175,14 @@ def text(file, lines):
             yield number, "spaces at the end"
 
 
+def spelling(file, lines):
+    if file == "tests/spelling.py":
+        return
+    for number, line in enumerate(lines, 1):
+        for word in british(line):
+            yield number, f'"{word}" is British: write the American spelling'
+
+
 def formatting(root, files):
     tool = shutil.which("clang-format")
     if not tool or " 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
@@ -194,7 +204,7 @@ def complaints(root):
         lines = content.splitlines()
         if file.endswith(cpp) and not file.startswith(programs_of_their_own):
             program.append((file, content))
-        checks = [text, columns, opening] + ([order, size] if file.endswith(cpp) else [])
+        checks = [text, columns, spelling, opening] + ([order, size] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
         if file.endswith(".md"):

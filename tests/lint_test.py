@@ -26,7 +26,7 @@ class Lint(unittest.TestCase):
                              ("collectives__a_cpp", "layers/x.hpp"), ("parallel__a_cpp", "experiments/x.hpp"),
                              ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp"),
                              ("collectives__analysis__a_cpp", "collectives/call/communicator.hpp"),
-                             ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbour.hpp")]:
+                             ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbor.hpp")]:
             self.assertNotEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
 
     def test_the_order_that_is_allowed(self):
@@ -91,6 +91,16 @@ class Lint(unittest.TestCase):
             found = self.complaints(**{f"src__base__a.{name}": f"{longest}\n{longest}x\n"})
             self.assertEqual(found, f"src/base/a.{name}:2: 126 columns; at most 125 are allowed")
         self.assertEqual(self.complaints(docs__a_md="x" * 126 + "\n"), "")
+
+    def test_one_spelling(self):
+        words = ["neighb" + "our_of", "col" + "ours", "initial" + "ise", "Normal" + "ised", "label" + "led", "cent" + "re"]
+        for name in ["src__base__a_cpp", "docs__a_md", "tests__a.py"]:
+            for word in words:
+                found = self.complaints(**{name: f'"""a"""\n# {word}(x)\n' if name.endswith("py") else f"// {word}(x)\n"})
+                self.assertIn(f'"{word}" is British', found)
+        for word in ["neighbor", "colored", "initialize", "parallelism", "realistic", "analyses", "centered", "otherwise",
+                     "PMPI_Test_" + "cancel" + "led", "four", "hours", "your"]:
+            self.assertEqual(self.complaints(docs__a_md=f"{word}\n"), "", word)
 
     def test_nothing_unknown_stands_at_the_root(self):
         self.assertEqual(self.complaints(**{"data__README.md": "# Data\n", "Makefile": "all:\n"}), "")

@@ -133,9 +133,9 @@ std::span<const int> MpiMessenger::progress() {
 }
 
 void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
-  int kind = MPI_SUCCESS, cancelled = 0;
-  PMPI_Test_cancelled(&status, &cancelled);
-  if (cancelled) agreement_.other_call(line.peer, sequence_, "something else");
+  int kind = MPI_SUCCESS, canceled = 0;
+  PMPI_Test_cancelled(&status, &canceled);
+  if (canceled) agreement_.other_call(line.peer, sequence_, "something else");
   if (status.MPI_ERROR != MPI_SUCCESS) PMPI_Error_class(status.MPI_ERROR, &kind);
   if (kind == MPI_ERR_TRUNCATE) agreement_.wrong_length(line.peer, words_, -1, line.bytes);
   mpi::check(status.MPI_ERROR);

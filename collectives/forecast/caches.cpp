@@ -19,7 +19,7 @@ struct Segment {  // consecutive elements of a rank that are always accessed tog
 }  // namespace
 
 Caches::Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of) : ranks_(ranks), core_of_(std::move(core_of)) {
-  require(std::ranges::all_of(core_of_, [](int core) { return core < most_cores; }), "caches are modelled of {} cores only",
+  require(std::ranges::all_of(core_of_, [](int core) { return core < most_cores; }), "caches are modeled of {} cores only",
           most_cores);
 }
 

@@ -3,7 +3,7 @@ import html
 import math
 
 # Okabe and Ito's palette, safe for color blindness; dashes distinguish lines in print.
-colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
+colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
 dashes = ["", "6 3", "2 2", "8 3 2 3"]
 width, height, left, right, top, bottom = 760, 420, 70, 190, 40, 50
 
@@ -40,21 +40,21 @@ class Figure:
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
                           f'font-size="{size}">{html.escape(str(words))}</text>')
 
-    def line(self, points, colour, dash="", thickness=2):
+    def line(self, points, color, dash="", thickness=2):
         path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{thickness}" '
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{thickness}" '
                           f'stroke-dasharray="{dash}"/>')
 
-    def bar(self, x, thick, low, high, colour, about):
+    def bar(self, x, thick, low, high, color, about):
         self.parts.append(f'<rect x="{self.x(x - thick / 2):.1f}" y="{self.y(high):.1f}" '
                           f'width="{self.x(thick) - self.x(0):.1f}" '
                           f'height="{self.y(low) - self.y(high):.1f}" '
-                          f'fill="{colour}"><title>{html.escape(about)}</title></rect>')
+                          f'fill="{color}"><title>{html.escape(about)}</title></rect>')
 
-    def entry(self, words, colour, dash=""):
+    def entry(self, words, color, dash=""):
         y = top + 10 + 18 * len(self.legend)
         self.legend.append(words)
-        self.parts.append(f'<line x1="{width - right + 12}" x2="{width - right + 36}" y1="{y}" y2="{y}" stroke="{colour}" '
+        self.parts.append(f'<line x1="{width - right + 12}" x2="{width - right + 36}" y1="{y}" y2="{y}" stroke="{color}" '
                           f'stroke-width="4" stroke-dasharray="{dash}"/>')
         self.text(width - right + 42, y + 4, words)
 

@@ -10,7 +10,7 @@ import argparse
 
 import h5py
 
-from figure import Figure, colours, dashes
+from figure import Figure, colors, dashes
 
 
 def runs_in(path):
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     for step in sorted({min(steps), max(steps)}):
         figure.text(figure.x(step), figure.y(min(losses)) + 18, step, anchor="middle")
     for i, (name, points) in enumerate(found):
-        look = colours[i % len(colours)], dashes[i // len(colours) % len(dashes)]
+        look = colors[i % len(colors)], dashes[i // len(colors) % len(dashes)]
         figure.line(points, *look)
         figure.entry(name[-22:], *look)
         print(f"{name:40} {len(points):6} steps  loss {points[0][1]:.4f} → {points[-1][1]:.4f}")

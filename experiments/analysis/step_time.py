@@ -11,7 +11,7 @@ import argparse
 
 import xarray
 
-from figure import Figure, colours
+from figure import Figure, colors
 
 
 def mean_phases(path, group, skip):
@@ -38,11 +38,11 @@ if __name__ == "__main__":
     for rank in range(ranks):
         figure.text(figure.x(rank), figure.y(0) + 18, rank, anchor="middle")
         low = 0
-        for (name, times), colour in zip(drawn.items(), colours):
-            figure.bar(rank, 0.7, low, low + times[rank], colour, f"rank {rank}, {name}: {times[rank]:.2f} ms")
+        for (name, times), color in zip(drawn.items(), colors):
+            figure.bar(rank, 0.7, low, low + times[rank], color, f"rank {rank}, {name}: {times[rank]:.2f} ms")
             low += times[rank]
-    for name, colour in zip(drawn, colours):
-        figure.entry(name, colour)
+    for name, color in zip(drawn, colors):
+        figure.entry(name, color)
     print("rank  " + "  ".join(f"{name:>12}" for name in phases) + "  (ms)")
     for rank in range(ranks):
         print(f"{rank:4}  " + "  ".join(f"{times[rank]:12.3f}" for times in phases.values()))

@@ -33,12 +33,14 @@ Words algorithms_of(Collective what) {
 }
 
 // The list, with "all" expanded.
-Words spelt(const Words& wanted, const Words& all) { return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted; }
+Words expanded(const Words& wanted, const Words& all) {
+  return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted;
+}
 
 template <class Enum>
 std::vector<Enum> values(const Words& wanted, const Words& names) {
   std::vector<Enum> found;
-  for (const std::string& word : spelt(wanted, names))
+  for (const std::string& word : expanded(wanted, names))
     found.push_back(static_cast<Enum>(std::find(names.begin(), names.end(), word) - names.begin()));
   return found;
 }
@@ -82,7 +84,7 @@ std::vector<int> roots(const Words& wanted, int ranks) {
   Words all;
   for (int r = 0; r < ranks; ++r) all.push_back(std::to_string(r));
   std::vector<int> found;
-  for (const std::string& word : spelt(wanted, all)) found.push_back(number("root", word, 0));
+  for (const std::string& word : expanded(wanted, all)) found.push_back(number("root", word, 0));
   return found;
 }
 
@@ -240,7 +242,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
   for (const Collective what : values<Collective>(wanted.ops, words(collective_names))) {
     Words algorithms = algorithms_of(what);
     if (stage.has_native[static_cast<std::size_t>(what)]) algorithms.emplace_back("native");
-    for (const std::string& algorithm : spelt(wanted.algorithms, algorithms))
+    for (const std::string& algorithm : expanded(wanted.algorithms, algorithms))
       for (const std::string& chunks : algorithm == "native" || algorithm == "auto" ? Words{"1"} : wanted.chunks) {
         Case row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
         row.ranks = row.count = stage.ranks, row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;

@@ -100,7 +100,7 @@ std::string other_settings(const Run& run) {
 std::vector<BenchRow> bench_rows(const RecordSet& records) {
   std::vector<Found> all;
   std::set<std::string> chunks;
-  for (const auto& same : records.labelled("series"))
+  for (const auto& same : records.labeled("series"))
     for (const Run* run : same) all.push_back(find_in(*run));
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) chunks.insert(found.word("chunks", row));

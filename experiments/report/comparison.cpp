@@ -143,10 +143,10 @@ std::string number_or_dash(const char* format, double value) {
 
 std::vector<Metric> metrics_of(const RecordSet& records) {
   std::vector<Metric> metrics;
-  auto training = records.labelled("train");
+  auto training = records.labeled("train");
   std::erase_if(training, [](const auto& runs) { return runs.front()->command == another_program; });
   for (const auto& same : training) add_training(metrics, training.size() == 1 ? "" : same.front()->label, same);
-  for (const auto& same : records.labelled("series")) add_bench(metrics, same);
+  for (const auto& same : records.labeled("series")) add_bench(metrics, same);
   return metrics;
 }
 

@@ -44,7 +44,7 @@ std::vector<std::vector<const Run*>> ranked(const RecordSet& records, const std:
     return criterion.highest_is_best ? -summarize(values).median : summarize(values).median;
   };
   std::vector<std::pair<double, std::vector<const Run*>>> labels;
-  for (auto& runs : records.labelled(group)) labels.emplace_back(behind(runs), std::move(runs));
+  for (auto& runs : records.labeled(group)) labels.emplace_back(behind(runs), std::move(runs));
   std::ranges::stable_sort(labels, {}, [](const auto& label) { return label.first; });
   std::vector<std::vector<const Run*>> ordered;
   for (auto& [value, runs] : labels) ordered.push_back(std::move(runs));

@@ -174,7 +174,7 @@ std::string Run::setting(const std::string& key) const {
   return found == settings.end() ? "" : found->second;
 }
 
-std::vector<std::vector<const Run*>> RecordSet::labelled(const std::string& group) const {
+std::vector<std::vector<const Run*>> RecordSet::labeled(const std::string& group) const {
   std::vector<std::vector<const Run*>> all;
   for (const Run& run : runs) {
     if (!run.has(group)) continue;

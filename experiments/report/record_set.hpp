@@ -89,7 +89,7 @@ struct RecordSet {
   std::vector<Run> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.
-  std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
+  std::vector<std::vector<const Run*>> labeled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
   std::set<std::string> differing_settings() const;            // the settings in which the training runs differ
 };

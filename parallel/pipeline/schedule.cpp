@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-std::optional<StagedAction> neighbour(const PipelineShape& shape, const StagedAction& of, std::int64_t parts_away) {
+std::optional<StagedAction> neighbor(const PipelineShape& shape, const StagedAction& of, std::int64_t parts_away) {
   if (of.action.kind == Pass::weights) return std::nullopt;  // no other part of the model needs weight gradients
   const std::int64_t part = shape.part(of.stage, of.action.chunk) + parts_away;
   if (part < 0 || part >= shape.parts()) return std::nullopt;
@@ -23,11 +23,11 @@ const Placement around{
 };
 
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker) {
-  return neighbour(shape, taker, taker.action.kind == Pass::forward ? -1 : 1);
+  return neighbor(shape, taker, taker.action.kind == Pass::forward ? -1 : 1);
 }
 
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source) {
-  return neighbour(shape, source, source.action.kind == Pass::forward ? 1 : -1);
+  return neighbor(shape, source, source.action.kind == Pass::forward ? 1 : -1);
 }
 
 std::string label_of(const PipelineAction& action, std::int64_t chunks) {

@@ -33,10 +33,10 @@ void check(int code, std::source_location where) {
 }
 
 Life::Life() {
-  int initialised = 0, provided = 0;
-  check(PMPI_Initialized(&initialised));
-  if (!initialised) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
-  started_ = !initialised;
+  int initialized = 0, provided = 0;
+  check(PMPI_Initialized(&initialized));
+  if (!initialized) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+  started_ = !initialized;
   // Errors must be returned, not end the program. An error outside any communicator, such as in MPI_Testsome, goes to the
   // handler of MPI_COMM_WORLD in MPI 3, and to that of MPI_COMM_SELF in MPI 4. So both handlers are set.
   if (started_)
@@ -86,9 +86,9 @@ namespace {
 // A program that started MPI itself may hold much memory by now. The guard is forked from this process, and would keep that
 // memory.
 std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
-  int initialised = 0;
-  check(PMPI_Initialized(&initialised));
-  return initialised ? nullptr : join_guard(launch, process_environment());
+  int initialized = 0;
+  check(PMPI_Initialized(&initialized));
+  return initialized ? nullptr : join_guard(launch, process_environment());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Small text tools: formatting for people (bytes, durations), suggestions for misspelt names, and escaping.
+// Small text tools: formatting for people (bytes, durations), suggestions for misspelled names, and escaping.
 #pragma once
 #include <cstdint>
 #include <optional>

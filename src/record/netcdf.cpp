@@ -61,12 +61,12 @@ hsize_t length_of(hid_t scale) {
 }
 
 void write_dimension(hid_t group, const Dimension& dimension) {
-  const bool labelled = !dimension.labels.empty();
-  const hsize_t size = labelled ? dimension.labels.size() : static_cast<hsize_t>(dimension.size);
+  const bool labeled = !dimension.labels.empty();
+  const hsize_t size = labeled ? dimension.labels.size() : static_cast<hsize_t>(dimension.size);
   require(size > 0, "the dimension {} is empty", dimension.name);
   const auto space = own<h5::Space>(H5Screate_simple(1, &size, nullptr));
   const auto dataset =
-      own<h5::Dataset>(H5Dcreate2(group, dimension.name.c_str(), h5::stored_type(labelled ? DType::u8 : DType::i64),
+      own<h5::Dataset>(H5Dcreate2(group, dimension.name.c_str(), h5::stored_type(labeled ? DType::u8 : DType::i64),
                                   space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   std::vector<std::int64_t> index(size);
   std::iota(index.begin(), index.end(), std::int64_t{0});

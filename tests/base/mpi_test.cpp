@@ -66,9 +66,9 @@ TEST_CASE("a runtime uses an MPI that is already initialized, and does not final
     const mpi::Runtime second(Launch{});
     REQUIRE_ALL(second.size() == world().size());
   }
-  int finalised = 1;
-  PMPI_Finalized(&finalised);
-  REQUIRE_ALL(!finalised);
+  int finalized = 1;
+  PMPI_Finalized(&finalized);
+  REQUIRE_ALL(!finalized);
 }
 
 TEST_CASE("each rank has a log file, in which control characters are escaped") {

@@ -29,9 +29,9 @@ TEST_CASE("training merges the most frequent pair, on ties the smaller pair") {
 }
 
 TEST_CASE("decoding restores any bytes") {
-  const Tokenizer learnt = train_bpe(rhyme, 320);
-  REQUIRE(learnt.vocabulary() > 270);
-  for (const Tokenizer& tokenizer : {Tokenizer(), learnt}) {
+  const Tokenizer learned = train_bpe(rhyme, 320);
+  REQUIRE(learned.vocabulary() > 270);
+  for (const Tokenizer& tokenizer : {Tokenizer(), learned}) {
     CHECK(tokenizer.decode(tokenizer.encode(rhyme)) == rhyme);
     CHECK(tokenizer.encode("").empty());
     const Random random{.seed = 4};
@@ -42,9 +42,9 @@ TEST_CASE("decoding restores any bytes") {
       REQUIRE(tokenizer.decode(tokenizer.encode(noise)) == noise);
     }
   }
-  CHECK(learnt.encode(rhyme).size() < rhyme.size() / 2);
+  CHECK(learned.encode(rhyme).size() < rhyme.size() / 2);
   CHECK(Tokenizer().encode(rhyme).size() == rhyme.size());
-  CHECK_THROWS_WITH(learnt.decode({1000}), says("token 1000 is outside the vocabulary"));
+  CHECK_THROWS_WITH(learned.decode({1000}), says("token 1000 is outside the vocabulary"));
 }
 
 TEST_CASE("a tokenizer is written to a file and read back") {
@@ -65,16 +65,16 @@ TEST_CASE("training learns the merges that a full recount of all pairs at each s
   for (Pieces all(text); all.next(piece);) pieces.push_back(Tokenizer().encode(piece));
   const Tokenizer tokenizer = train_bpe(text, 400);
   REQUIRE(tokenizer.merges().size() > 40);
-  for (const Tokenizer::Merge& learnt : tokenizer.merges()) {
+  for (const Tokenizer::Merge& learned : tokenizer.merges()) {
     std::map<Tokenizer::Merge, int> counts;
     for (const auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i) ++counts[{tokens[i], tokens[i + 1]}];
     const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    REQUIRE(learnt == most->first);  // among equally frequent pairs, the first, which is the smallest
-    const auto token = static_cast<std::int32_t>(256 + (&learnt - tokenizer.merges().data()));
+    REQUIRE(learned == most->first);  // among equally frequent pairs, the first, which is the smallest
+    const auto token = static_cast<std::int32_t>(256 + (&learned - tokenizer.merges().data()));
     for (auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-        if (tokens[i] == learnt[0] && tokens[i + 1] == learnt[1]) {
+        if (tokens[i] == learned[0] && tokens[i + 1] == learned[1]) {
           tokens[i] = token;
           tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         }

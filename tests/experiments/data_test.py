@@ -53,7 +53,7 @@ class Data(unittest.TestCase):
         self.assertEqual(bytes(tokens_of(f"{self.folder}/book.bin")), text.encode())
         self.assertEqual(sorted(os.listdir(self.folder)), ["book.bin", "book.txt"])  # no temporary files
 
-    def test_a_vocabulary_is_learnt_and_used(self):
+    def test_a_vocabulary_is_learned_and_used(self):
         vocabulary = f"{self.folder}/some.bpe"
         self.assertIn("300 tokens", self.done("train-bpe", self.book, "--vocabulary", "300", "--out", vocabulary))
         self.done("tokenize", self.book, "--tokenizer", vocabulary)

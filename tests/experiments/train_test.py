@@ -331,7 +331,7 @@ class Train(unittest.TestCase):
         os.rename(f"{saved}/checkpoints", f"{suite}/dp1-r1/checkpoints")
         self.refused("generate", "--load", f"{self.folder}/latest", says=[f"--load {suite}/dp1-r1"])
 
-    def test_a_text_of_ones_own_is_learnt_and_continued(self):
+    def test_a_text_of_ones_own_is_learned_and_continued(self):
         text = os.path.join(self.folder, "book.txt")
         with open(text, "w") as file:
             file.write("the cat sat on the mat and the dog sat on the log. " * 400)

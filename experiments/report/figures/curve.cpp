@@ -81,7 +81,7 @@ Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, A
 
 std::vector<Curve> curves_of(const RecordSet& records, const std::string& column, Along along) {
   std::vector<Curve> curves;
-  for (const auto& same : records.labelled("train"))
+  for (const auto& same : records.labeled("train"))
     if (Curve curve = curve_of(same, column, along); !same.front()->simulated() && !curve.points.empty())
       curves.push_back(std::move(curve));
   return curves;

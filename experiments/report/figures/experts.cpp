@@ -64,7 +64,7 @@ std::optional<Figure> experts(const RecordSet& records) {
   std::vector<Loads> runs;
   double most = 1, least = INFINITY;
   std::string most_loaded;
-  for (const auto& same : records.labelled("experts")) {
+  for (const auto& same : records.labeled("experts")) {
     Loads loads = loads_of(same);
     for (std::size_t block = 0; block < loads.of_block.size(); ++block)
       for (std::size_t expert = 0; expert < loads.of_block[block].size(); ++expert) {

@@ -117,7 +117,7 @@ struct Repeated {
 
 std::vector<Repeated> pipelines_of(const RecordSet& records) {
   std::vector<Repeated> all;
-  for (const auto& same : records.labelled("pipeline")) {
+  for (const auto& same : records.labeled("pipeline")) {
     Repeated repeated;
     for (const Run* run : same)
       if (auto step = last_step_of(*run)) repeated.steps.push_back(std::move(*step));

@@ -76,7 +76,7 @@ std::string family_of(const Run& run) {
 
 std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& records) {
   std::map<std::string, std::map<std::string, std::vector<Measured>>> families;
-  for (const auto& same : records.labelled("train")) {
+  for (const auto& same : records.labeled("train")) {
     const auto steps = [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
     const ByBlock speed = per_block(same, steps);
     const Run& run = *same.front();

@@ -42,7 +42,7 @@ std::string without(std::string label, const std::string& words) {
 
 std::optional<Figure> sweep(const RecordSet& records) {
   if (records.metric != by_loss) return {};
-  auto kinds = records.labelled("train");
+  auto kinds = records.labeled("train");
   std::erase_if(kinds, [](const auto& runs) { return runs.front()->command == another_program; });
   const std::string setting = swept(records, kinds);
   if (setting.empty()) return {};

@@ -24,10 +24,10 @@ struct Greater {
   }
 };
 
-template <int neighbours = warp, class V, class Op>
+template <int neighbors = warp, class V, class Op>
 __device__ V over_warp(V value, Op op) {
 #pragma unroll
-  for (int bits = neighbours / 2; bits > 0; bits /= 2) value = op(value, __shfl_xor_sync(whole_warp, value, bits));
+  for (int bits = neighbors / 2; bits > 0; bits /= 2) value = op(value, __shfl_xor_sync(whole_warp, value, bits));
   return value;
 }
 

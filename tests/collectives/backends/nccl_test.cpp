@@ -88,16 +88,16 @@ std::string memory_is_registered_once(Communicator& c) {
     for (const std::int64_t first : {0, 777777}) group.all_reduce(floats_at(large).narrow(first, 1000));
     group.all_reduce(floats_at(small));
   }
-  const std::int64_t in_one = known_to(large.data()), neighbours = known_to(beside.data());
+  const std::int64_t in_one = known_to(large.data()), neighbors = known_to(beside.data());
   c.all_reduce(floats_at(large));
   const std::int64_t in_two = known_to(large.data());
   group = Communicator(nullptr);
   const std::int64_t after_one = known_to(large.data());
   large = Buffer();
-  if (at_first != 0 || in_one != 1 || in_two != 2 || after_one != 1 || neighbours < 1)
+  if (at_first != 0 || in_one != 1 || in_two != 2 || after_one != 1 || neighbors < 1)
     return fmt::format(
         "a buffer is registered with {}, {}, {} and {} communicators, expected 0, 1, 2 and 1; a small one with {}", at_first,
-        in_one, in_two, after_one, neighbours);
+        in_one, in_two, after_one, neighbors);
   const std::int64_t ever = known_to(nullptr);
   for (int i = 0; i < 5; ++i) c.all_reduce(floats_at(small));
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";

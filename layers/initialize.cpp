@@ -32,7 +32,7 @@ void each_normal(const Random& random, std::int64_t place, std::int64_t first, s
 
 }  // namespace
 
-void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads) {
+void initialize(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed, int threads) {
   if (!values.data) return;
   const Random random{.seed = seed, .site = parameter.random_site()};
   const Places places = places_of(parameter.shape, parameter.shard, first);
