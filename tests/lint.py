@@ -8,6 +8,7 @@
    size       no C++ or CUDA file over 400 lines, no function in it over 80
    root       the root of the repository holds only the names listed below (its complaint has no line number)
    one        no type or inline function is defined by two files (one_definition.py)
+   types      no type of the program has the name of one in another file, unless it is nested in a class
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
@@ -181,6 +182,19 @@ def spelling(file, lines):
     for number, line in enumerate(lines, 1):
         for word in british(line):
             yield number, f'"{word}" is British: write the American spelling'
+
+
+def types_of_one_name(sources):
+    """The sources are formatted, so a type that no class contains begins in the first column."""
+    first = {}
+    begins = re.compile(r"^(?:class|struct|union|enum class) (?:alignas\(\w+\) )?([A-Z]\w*)(?: final)?"
+                        r"(?: ?:(?!:)[^;{]*)? \{", re.M)
+    for file, source in sources:
+        for found in begins.finditer(source):
+            name, line = found[1], source.count("\n", 0, found.start()) + 1
+            home = first.setdefault(name, file)
+            if home != file:
+                yield f"{file}:{line}: {home} has a type {name}, too: rename one, or nest it"
 
 
 def formatting(root, files):

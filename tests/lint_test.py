@@ -117,6 +117,19 @@ class Lint(unittest.TestCase):
             found = self.complaints(src__base__a_cpp=part.format(what), layers__a_cpp="\n" + part.format(what))
             self.assertRegex(found, rf"defines chorale::{name}, as (layers|src/base)/a.cpp:[23] does", what)
 
+    def test_no_type_has_the_name_of_one_in_another_file(self):
+        for what in ["struct Part {\n  int a;\n};", "class Part final : public Base {\n};",
+                     "enum class Part : int { one };",
+                     "struct alignas(64) Part {\n};", "template <class T>\nstruct Part {\n};",
+                     "struct Part : A,\n    B {\n};"]:
+            found = self.complaints(src__base__a_cpp=f"namespace chorale {{\nnamespace {{\n\n{what}\n\n}}\n}}\n",
+                                    layers__a_cpp=f"namespace chorale::b {{\n\n{what}\n\n}}\n")
+            self.assertRegex(found, r"/a.cpp:\d: \S+ has a type Part, too", what)
+        one = "struct Part {\n};\n"
+        self.assertEqual(self.complaints(src__base__a_cpp="namespace {\n" + one + "}\n", tests__a_cpp=one), "")
+        for other in ["struct Part;\n", "struct A {\n  struct Part {\n  };\n};\n", "using Part = int;\n"]:
+            self.assertEqual(self.complaints(src__base__a_cpp="namespace {\n" + one + "}\n", layers__a_cpp=other), "", other)
+
     def test_no_inline_function_is_defined_by_two_files(self):
         for one, other in [("inline int f(int x) { return x; }", "inline double f(int y) { return y; }"),
                            ("template <class T>\nT f(const T& x, int n = 3) { return x; }",

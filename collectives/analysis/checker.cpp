@@ -22,9 +22,9 @@ struct Symbol {
 };
 using Values = std::vector<Symbol>;
 
-class Simulation {
+class SymbolicSimulation {
  public:
-  explicit Simulation(const std::vector<Schedule>& ranks) : ranks_(ranks) {
+  explicit SymbolicSimulation(const std::vector<Schedule>& ranks) : ranks_(ranks) {
     for (const Schedule& schedule : ranks) {
       const Problem& p = schedule.problem();
       lineups_.emplace_back(schedule);
@@ -153,7 +153,7 @@ std::string find_flaw(const std::vector<Schedule>& ranks) {
     if (const std::string trouble = find_hazard(schedule); !trouble.empty()) return trouble;
   }
   const Flow flow(ranks);
-  Simulation simulation(ranks);
+  SymbolicSimulation simulation(ranks);
   if (const std::string trouble = simulation.run(flow); !trouble.empty()) return trouble;
   if (const std::string trouble = simulation.compare(); !trouble.empty()) return trouble;
   return find_deadlock(ranks, flow);

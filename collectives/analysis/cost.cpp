@@ -20,20 +20,20 @@ std::int64_t addends(const Step& step) {
 // Events at the same time are handled in this order: first all arrivals and ends, then the beginnings of steps.
 enum class What { arrives, is_in, over, may_begin };
 
-struct Event {
+struct CostEvent {
   double time;
   What what;
   int rank, step;        // for a message: its receiver and the receiving step
   std::size_t transfer;  // the message, or 0
-  bool operator>(const Event& other) const {
+  bool operator>(const CostEvent& other) const {
     return std::tie(time, what, rank, step, transfer) >
            std::tie(other.time, other.what, other.rank, other.step, other.transfer);
   }
 };
 
-class Simulation {
+class CostSimulation {
  public:
-  Simulation(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
+  CostSimulation(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
       : ranks_(ranks), element_bytes_(element_bytes), price_(price), now_at_(ranks.size()) {
     for (const Schedule& schedule : ranks) {
       result_.spans.emplace_back(schedule.steps.size());
@@ -60,7 +60,7 @@ class Simulation {
 
   Timeline run() {
     while (!events_.empty()) {
-      const Event event = events_.top();
+      const CostEvent event = events_.top();
       events_.pop();
       result_.seconds = std::max(result_.seconds, event.time);
       if (event.what == What::arrives) {
@@ -140,7 +140,7 @@ class Simulation {
   Price price_;
   std::vector<std::vector<Progress>> progress_;
   std::vector<Free> now_at_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<CostEvent, std::vector<CostEvent>, std::greater<>> events_;
   std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // sends?, rank, peer → step
   std::size_t over_ = 0;
   Timeline result_;
@@ -166,7 +166,7 @@ Volume volume(const Schedule& schedule, std::int64_t element_bytes) {
 }
 
 Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
-  return Simulation(ranks, element_bytes, price).run();
+  return CostSimulation(ranks, element_bytes, price).run();
 }
 
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {

@@ -26,9 +26,9 @@ constexpr const char* style = R"(  <style>
 
 double lane(int rank) { return top + lane_height * (rank + 0.5); }
 
-class Picture {
+class SvgDrawing {
  public:
-  Picture(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
+  SvgDrawing(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
       : ranks_(ranks),
         lanes_(ranks.at(0).problem()),
         element_bytes_(element_bytes),
@@ -111,7 +111,7 @@ class Picture {
 
 std::string draw_svg(const std::vector<Schedule>& ranks, const std::string& title, std::int64_t element_bytes,
                      const Price& price) {
-  return Picture(ranks, element_bytes, price).draw(title);
+  return SvgDrawing(ranks, element_bytes, price).draw(title);
 }
 
 }  // namespace chorale

@@ -19,9 +19,9 @@ bool adds(Collective what) {
   return what == all_reduce || what == reduce_scatter || what == reduce || what == barrier;
 }
 
-class Picture {
+class TextDrawing {
  public:
-  explicit Picture(const std::vector<Schedule>& ranks)
+  explicit TextDrawing(const std::vector<Schedule>& ranks)
       : ranks_(ranks), problem_(ranks.at(0).problem()), lanes_(problem_), run_(ranks, sums_) {
     for (int b = 0; b < problem_.size; ++b)
       if (problem_.blocks.count(b) > 0) blocks_.push_back(b);
@@ -146,6 +146,6 @@ std::string block_name(int block, int size) {
   return size <= 26 ? std::string(1, static_cast<char>('a' + block)) : std::to_string(block);
 }
 
-std::string draw_text(const std::vector<Schedule>& ranks) { return Picture(ranks).draw(); }
+std::string draw_text(const std::vector<Schedule>& ranks) { return TextDrawing(ranks).draw(); }
 
 }  // namespace chorale

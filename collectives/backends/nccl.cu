@@ -38,7 +38,7 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 
 Gpu::Gpu(int index)
     : kernels(*chorale_cuda_kernels()),
-      blocks([this](const Block& b) { return std::ranges::all_of(links, [&](Link* l) { return l->let_go(b.start); }); }),
+      blocks([this](const NcclBlock& b) { return std::ranges::all_of(links, [&](Link* l) { return l->let_go(b.start); }); }),
       known_(cuda_memory_of(blocks, index)),
       plain_(chorale_cuda_memory(index)) {
   check(cudaSetDevice(index), "cudaSetDevice");
@@ -117,7 +117,7 @@ bool Link::ready() {
 }
 
 bool Link::meet(const void* place) {
-  const std::optional<Block> block = gpu.blocks.holding(place);
+  const std::optional<NcclBlock> block = gpu.blocks.holding(place);
   if (!block || met_.contains(block->start)) return block.has_value();
   void* handle = nullptr;
   check(ncclCommRegister(comm, block->start, static_cast<std::size_t>(block->bytes), &handle), "ncclCommRegister");

@@ -18,11 +18,11 @@ std::int64_t rounded(std::int64_t bytes) {
 
 }  // namespace
 
-Blocks::~Blocks() {
+NcclBlocks::~NcclBlocks() {
   for (const auto& [start, block] : lent_) ncclMemFree(start);
 }
 
-void* Blocks::take(std::int64_t bytes) {
+void* NcclBlocks::take(std::int64_t bytes) {
   sweep();
   if (bytes >= page) {
     const auto made = lend(bytes);
@@ -39,7 +39,7 @@ void* Blocks::take(std::int64_t bytes) {
 
 // The next owner of a part may write to it without using a stream (src/memory/async_copy.hpp). So, like cudaFree, this
 // function waits until the device no longer uses the part.
-void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
+void NcclBlocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {
     block.is_over = true;
@@ -49,13 +49,13 @@ void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   block.parts->give_back(static_cast<std::byte*>(place) - start, rounded(bytes));
 }
 
-std::optional<Block> Blocks::holding(const void* place) {
+std::optional<NcclBlock> NcclBlocks::holding(const void* place) {
   const auto found = find(place);
   if (found == lent_.end()) return {};
-  return Block{found->first, found->second.bytes};
+  return NcclBlock{found->first, found->second.bytes};
 }
 
-Blocks::Map::iterator Blocks::find(const void* place) {
+NcclBlocks::Map::iterator NcclBlocks::find(const void* place) {
   auto* const at = static_cast<std::byte*>(const_cast<void*>(place));
   const auto after = lent_.upper_bound(at);
   if (after == lent_.begin()) return lent_.end();
@@ -63,7 +63,7 @@ Blocks::Map::iterator Blocks::find(const void* place) {
   return at < before->first + before->second.bytes ? before : lent_.end();
 }
 
-Blocks::Map::iterator Blocks::lend(std::int64_t bytes) {
+NcclBlocks::Map::iterator NcclBlocks::lend(std::int64_t bytes) {
   void* start = nullptr;
   if (ncclMemAlloc(&start, static_cast<std::size_t>(bytes)) != ncclSuccess) {
     cudaGetLastError();  // clears the error
@@ -76,7 +76,7 @@ Blocks::Map::iterator Blocks::lend(std::int64_t bytes) {
 // Frees the blocks that their users have given back. Unlike cudaFree, ncclMemFree does not wait for our kernels that still
 // use the memory. So this function waits for them. No collective uses the memory any more, because a buffer outlives its
 // calls.
-void Blocks::sweep() noexcept {
+void NcclBlocks::sweep() noexcept {
   if (std::ranges::none_of(lent_, [](const auto& entry) { return entry.second.is_over; })) return;
   cudaStreamSynchronize(nullptr);
   std::erase_if(lent_, [this](const auto& entry) {

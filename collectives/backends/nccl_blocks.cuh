@@ -19,20 +19,20 @@
 
 namespace chorale::nccl {
 
-struct Block {
+struct NcclBlock {
   std::byte* start = nullptr;
   std::int64_t bytes = 0;
 };
 
-class Blocks final : public DeviceLender {
+class NcclBlocks final : public DeviceLender {
  public:
   // `let_go` makes all links deregister a block. It returns false if a link cannot do that now.
-  explicit Blocks(std::function<bool(const Block&)> let_go) : let_go_(std::move(let_go)) {}
-  ~Blocks() override;
+  explicit NcclBlocks(std::function<bool(const NcclBlock&)> let_go) : let_go_(std::move(let_go)) {}
+  ~NcclBlocks() override;
 
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
-  std::optional<Block> holding(const void* place);  // empty if the address is in no block
+  std::optional<NcclBlock> holding(const void* place);  // empty if the address is in no block
 
  private:
   struct Lent {  // a block from NCCL
@@ -46,7 +46,7 @@ class Blocks final : public DeviceLender {
   Map::iterator lend(std::int64_t bytes);
   void sweep() noexcept;
 
-  std::function<bool(const Block&)> let_go_;
+  std::function<bool(const NcclBlock&)> let_go_;
   Map lent_;
 };
 

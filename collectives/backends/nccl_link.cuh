@@ -42,7 +42,7 @@ class Gpu final : public NcclDevice {
   Allocator workspace(bool registered) { return {memory(registered), ledger_}; }  // allocates workspace
   void finalize(ncclComm_t comm) noexcept;
   const DeviceKernels& kernels;
-  Blocks blocks;
+  NcclBlocks blocks;
   std::vector<Link*> links;
 
  private:

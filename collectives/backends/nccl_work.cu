@@ -38,10 +38,10 @@ ncclRedOp_t operator_of(Redop op) {
 }
 
 // The base of both kinds: a call that begins after the caller's work and ends with an event.
-class Work : public NcclWork {
+class LinkWork : public NcclWork {
  public:
-  Work(Link& link, const Plan& plan);
-  ~Work() override { cudaEventDestroy(event_); }
+  LinkWork(Link& link, const Plan& plan);
+  ~LinkWork() override { cudaEventDestroy(event_); }
   void start(void* input, void* output) override;
   bool enqueue() override;
   bool over() override;
@@ -59,18 +59,18 @@ class Work : public NcclWork {
   bool begun_ = false;
 };
 
-Work::Work(Link& link, const Plan& plan) : link_(link), plan_(plan) {
+LinkWork::LinkWork(Link& link, const Plan& plan) : link_(link), plan_(plan) {
   nccl::check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
 }
 
-void Work::start(void* input, void* output) {
+void LinkWork::start(void* input, void* output) {
   input_ = input, output_ = output;
   const Problem& p = plan_.problem;
   registered_ = (p.input_count() == 0 || link_.meet(input)) && (p.output_count() == 0 || link_.meet(output));
   begun_ = false;
 }
 
-bool Work::enqueue() {
+bool LinkWork::enqueue() {
   if (!begun_) {
     nccl::check(cudaEventRecord(event_, cudaStreamLegacy), "cudaEventRecord");
     nccl::check(cudaStreamWaitEvent(link_.stream, event_, 0), "cudaStreamWaitEvent");
@@ -85,19 +85,19 @@ bool Work::enqueue() {
   return true;
 }
 
-bool Work::over() {
+bool LinkWork::over() {
   const bool is_over = event_completed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
   if (!is_over) link_.ready();  // throws if the connection to a peer broke
   return is_over;
 }
 
 // A schedule: groups of messages, with sums and copies between them.
-class ScheduledWork final : public Work {
+class ScheduledWork final : public LinkWork {
  public:
   ScheduledWork(Link& link, const Plan& plan, MessagePlan steps, std::vector<MessageGroup> groups)
-      : Work(link, plan), flat_(std::move(steps)), groups_(std::move(groups)) {}
+      : LinkWork(link, plan), flat_(std::move(steps)), groups_(std::move(groups)) {}
   void start(void* input, void* output) override {
-    Work::start(input, output);
+    LinkWork::start(input, output);
     make_workspace();
     bases_ = {static_cast<std::byte*>(input), static_cast<std::byte*>(output), static_cast<std::byte*>(workspace_.data())};
     next_ = 0;
@@ -111,7 +111,7 @@ class ScheduledWork final : public Work {
       workspace_ = link_.gpu.workspace(registered_).allocate(flat_.workspace_bytes, Category::workspace);
     if (registered_) link_.meet(workspace_.data());
   }
-  void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
+  void* at(BufferAddress spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
   // Each invocation enqueues one part: alternately the messages of a group, and the sums and copies that follow them. NCCL
   // must have enqueued the messages before the sums and copies are enqueued.
@@ -160,11 +160,11 @@ class ScheduledWork final : public Work {
 
 // One of NCCL's own collectives. NCCL's all_gather and reduce_scatter need equal blocks. If blocks are unequal, one
 // broadcast or one reduction per block replaces them.
-class NativeWork final : public Work {
+class NativeWork final : public LinkWork {
  public:
-  using Work::Work;
+  using LinkWork::LinkWork;
   void start(void* input, void* output) override {
-    Work::start(input, output);
+    LinkWork::start(input, output);
     called_ = false;
   }
 

@@ -21,15 +21,15 @@ struct UcxWorld {
   UcxWorld(const mpi::Runtime& r, std::unique_ptr<near::Post> its_post)
       : runtime(r),
         control(r.world()),
-        connections(r),
+        endpoints(r),
         post(std::move(its_post)),
         takes_devices(
-            mpi::ranks_where(r.world(), !is_cuda_aware("ucx", ucx::says_cuda_aware(connections.context()))).empty()) {
+            mpi::ranks_where(r.world(), !is_cuda_aware("ucx", ucx::says_cuda_aware(endpoints.context()))).empty()) {
     require(r.size() <= 4096, "the backend ucx has 12 tag bits for the source: {} ranks are more than 4096", r.size());
   }
   const mpi::Runtime& runtime;
   ControlEndpoint control;
-  ucx::Connections connections;
+  ucx::Endpoints endpoints;
   const std::unique_ptr<near::Post> post;  // shm+ucx: carries messages within the host; null for ucx
   const bool takes_devices;                // whether the libraries of all ranks accept device pointers
   Memory& memory() { return post ? post->reach().memory().memory() : host; }
@@ -47,9 +47,9 @@ class UcxGroup final : public Group {
     agreement_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory(), world_.ledger);
     if (world_.post && !plan.on_device)
-      return over_messages<near::Beside<ucx::Messenger>>(agreement_, plan, workspace, world_.device, *world_.post,
-                                                         world_.connections);
-    return over_messages<ucx::Messenger>(agreement_, plan, workspace, world_.device, world_.connections);
+      return over_messages<near::NearAndFar<ucx::UcxMessenger>>(agreement_, plan, workspace, world_.device, *world_.post,
+                                                                world_.endpoints);
+    return over_messages<ucx::UcxMessenger>(agreement_, plan, workspace, world_.device, world_.endpoints);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {

@@ -15,9 +15,9 @@ constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << hash_bits) - 1;
 
 }  // namespace
 
-Messenger::Messenger(Connections& connections, CallAgreement& agreement, const Plan& plan,
-                     const std::vector<FlatMessage>& messages)
-    : worker_(connections.worker()), agreement_(agreement), words_(plan.words) {
+UcxMessenger::UcxMessenger(Endpoints& endpoints, CallAgreement& agreement, const Plan& plan,
+                           const std::vector<FlatMessage>& messages)
+    : worker_(endpoints.worker()), agreement_(agreement), words_(plan.words) {
   const auto& group = agreement.group();
   require(group.id >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group.id, id_bits);
   const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << source_at; };
@@ -26,7 +26,7 @@ Messenger::Messenger(Connections& connections, CallAgreement& agreement, const P
   const int self = agreement.world_rank(group.rank);
   for (const FlatMessage& message : messages) {
     const int peer = agreement.world_rank(message.peer);
-    lines_.push_back({peer, message.incoming ? nullptr : connections.endpoint(peer), static_cast<std::size_t>(message.bytes),
+    lines_.push_back({peer, message.incoming ? nullptr : endpoints.endpoint(peer), static_cast<std::size_t>(message.bytes),
                       call | source_in(message.incoming ? peer : self)});
   }
   active_.resize(lines_.size());
@@ -35,20 +35,20 @@ Messenger::Messenger(Connections& connections, CallAgreement& agreement, const P
 
 // Requests are still in flight here only after an error. When this destructor returns, no message can be written to their
 // buffers.
-Messenger::~Messenger() {
+UcxMessenger::~UcxMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
   for (std::size_t i = 0; i < active_count_; ++i) ucp_request_free(active_[i].request);
 }
 
-void Messenger::cancel() noexcept {
+void UcxMessenger::cancel() noexcept {
   for (std::size_t i = 0; i < active_count_; ++i)
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
 // Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
 // because the receiver accepts no more messages.
-bool Messenger::any_left(bool incoming) noexcept {
+bool UcxMessenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;
   std::size_t kept = 0;
@@ -65,12 +65,12 @@ bool Messenger::any_left(bool incoming) noexcept {
   return any;
 }
 
-void Messenger::start(const Run& run) {
+void UcxMessenger::start(const Run& run) {
   sequence_ = run.sequence;
   call_ = run.sequence % (1u << sequence_bits) << sequence_at | agreement_.mark(run.history) >> (64 - hash_bits);
 }
 
-bool Messenger::post(int message, void* place) {
+bool UcxMessenger::post(int message, void* place) {
   const Line& line = lines_[static_cast<std::size_t>(message)];
   const ucp_tag_t tag = line.tag | call_;
   ucp_request_param_t how{};
@@ -90,7 +90,7 @@ bool Messenger::post(int message, void* place) {
   return true;
 }
 
-std::span<const int> Messenger::progress() {
+std::span<const int> UcxMessenger::progress() {
   ucp_worker_progress(worker_);
   std::size_t kept = 0, over = 0;
   // Even if check_arrival throws, active_ must afterwards hold exactly the requests in flight.
@@ -117,7 +117,7 @@ std::span<const int> Messenger::progress() {
   return {over_.data(), over};
 }
 
-void Messenger::check_arrival(const Line& line, ucs_status_t status, const ucp_tag_recv_info_t& info) const {
+void UcxMessenger::check_arrival(const Line& line, ucs_status_t status, const ucp_tag_recv_info_t& info) const {
   const bool is_long = status == UCS_ERR_MESSAGE_TRUNCATED;
   if (!is_long) check(status, line.to ? "ucp_tag_send_nbx" : "ucp_tag_recv_nbx");
   if (line.to) return;

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "collectives/backends/message/operation.hpp"
-#include "collectives/backends/ucx_connections.hpp"
+#include "collectives/backends/ucx_endpoints.hpp"
 
 namespace chorale::ucx {
 
-class Messenger final : public chorale::Messenger {
+class UcxMessenger final : public chorale::Messenger {
  public:
-  Messenger(Connections& connections, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
-  ~Messenger() override;
+  UcxMessenger(Endpoints& endpoints, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
+  ~UcxMessenger() override;
   void start(const Run& run) override;
   bool post(int message, void* place) override;
   std::span<const int> progress() override;

@@ -15,9 +15,9 @@ int most(const std::vector<int>& numbers) { return numbers.empty() ? -1 : *std::
 
 }  // namespace
 
-class Run {
+class WorkRun {
  public:
-  explicit Run(const WorkGraph& graph)
+  explicit WorkRun(const WorkGraph& graph)
       : graph_(graph),
         ready_(graph.site_.host_of.size()),
         is_busy_(graph.site_.host_of.size(), false),
@@ -123,6 +123,6 @@ class Run {
   std::priority_queue<Event> events_;
 };
 
-double WorkGraph::seconds() const { return Run(*this).seconds(); }
+double WorkGraph::seconds() const { return WorkRun(*this).seconds(); }
 
 }  // namespace chorale::forecast

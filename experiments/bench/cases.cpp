@@ -96,7 +96,7 @@ bool exists(Collective what, bool in_place) {
 
 // Returns "" if the row can run, else the reason. It checks the row with one element per rank, because sizes are chosen
 // later.
-std::string why_not(const Case& row, const Stage& stage) {
+std::string why_not(const BenchCase& row, const BenchWorld& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} is not one of {} ranks", row.root, row.ranks);
   if (stage.sums && reduces(row.what) && row.ranks > most_ranks_summed)
     return fmt::format("sums over more than {} ranks are not exact in every type", most_ranks_summed);
@@ -125,9 +125,9 @@ Words algorithm_names() {
   return names;
 }
 
-Problem Case::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }
+Problem BenchCase::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }
 
-double Case::bus_factor() const {
+double BenchCase::bus_factor() const {
   const double others = static_cast<double>(ranks - 1) / ranks;
   switch (what) {
     case Collective::all_reduce: return 2 * others;
@@ -138,7 +138,7 @@ double Case::bus_factor() const {
   }
 }
 
-void refuse_unknown(const Wanted& wanted) {
+void refuse_unknown(const WantedCases& wanted) {
   const Words collectives = words(collective_names);
   require_known("operation", wanted.ops, collectives);
   require_known("algorithm", wanted.algorithms, algorithm_names(),
@@ -157,7 +157,7 @@ void refuse_unknown(const Wanted& wanted) {
                 "give -e a size of at least -b");
 }
 
-std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks) {
+std::vector<std::int64_t> counts(const WantedCases& wanted, Collective what, DType dtype, int ranks) {
   if (what == Collective::barrier) return {0};
   const bool blocks = what != Collective::all_reduce && what != Collective::broadcast && what != Collective::reduce;
   const std::int64_t size = size_of(dtype);
@@ -181,13 +181,13 @@ std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dt
   return found;
 }
 
-std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together) {
+std::vector<std::size_t> turns_of(const std::vector<BenchCase>& cases, std::int64_t seed, bool together) {
   struct Group {
     std::size_t round;
     std::vector<std::size_t> cases = {};
   };
   std::vector<Group> groups;
-  std::map<decltype(Case().question()), std::size_t> group_of;
+  std::map<decltype(BenchCase().question()), std::size_t> group_of;
   std::map<long, std::size_t> rounds;  // the next round, by size rounded to a power of two
   for (const std::size_t c : order_by_seed(cases.size(), seed)) {
     const auto [group, is_new] = group_of.try_emplace(cases[c].question());
@@ -203,18 +203,18 @@ std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t s
   return turns;
 }
 
-Grid make_grid(const Wanted& wanted, const Stage& stage) {
-  Grid grid;
+CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage) {
+  CaseGrid grid;
   const auto skip = [&](const std::string& line) {
     if (!std::count(grid.skipped.begin(), grid.skipped.end(), line)) grid.skipped.push_back(line);
   };
-  const auto each_size = [&](const Case& row) {
+  const auto each_size = [&](const BenchCase& row) {
     for (const std::int64_t count : counts(wanted, row.what, row.dtype, row.ranks)) {
       grid.cases.push_back(row);
       grid.cases.back().count = count;
     }
   };
-  const auto each_place = [&](Case row) {
+  const auto each_place = [&](BenchCase row) {
     for (const bool in_place : {false, true}) {
       if (wanted.in_place != "both" && (wanted.in_place == "yes") != in_place) continue;
       if (!exists(row.what, in_place)) {
@@ -230,7 +230,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
         each_size(row);
     }
   };
-  const auto each_value = [&](Case row) {
+  const auto each_value = [&](BenchCase row) {
     const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // a barrier sends bytes
     for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
@@ -244,7 +244,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     if (stage.has_native[static_cast<std::size_t>(what)]) algorithms.emplace_back("native");
     for (const std::string& algorithm : expanded(wanted.algorithms, algorithms))
       for (const std::string& chunks : algorithm == "native" || algorithm == "auto" ? Words{"1"} : wanted.chunks) {
-        Case row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
+        BenchCase row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
         row.ranks = row.count = stage.ranks, row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;
         each_value(row);
       }

@@ -16,7 +16,7 @@
 
 namespace chorale::bench {
 
-struct Case {
+struct BenchCase {
   std::string backend;
   Collective what = Collective::all_reduce;
   std::string algorithm = "auto";
@@ -37,7 +37,7 @@ struct Case {
 };
 
 // The options as the user wrote them. In a list, "all" stands for every value.
-struct Wanted {
+struct WantedCases {
   std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
   std::string in_place = "both";                                    // "both", "yes" or "no"
   std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; factor 1: only `begin`
@@ -47,10 +47,10 @@ struct Wanted {
 std::vector<std::string> dtype_names();
 std::vector<std::string> algorithm_names();  // auto, native, and those of all collectives, without duplicates
 
-void refuse_unknown(const Wanted& wanted);  // a usage error that names the unknown value
+void refuse_unknown(const WantedCases& wanted);  // a usage error that names the unknown value
 
 // Where the rows will run.
-struct Stage {
+struct BenchWorld {
   std::string backend;
   int ranks = 1;
   std::vector<bool> has_native;  // by collective
@@ -58,18 +58,18 @@ struct Stage {
   bool sums = true;              // whether values are summed, and results checked
 };
 
-struct Grid {
-  std::vector<Case> cases;
+struct CaseGrid {
+  std::vector<BenchCase> cases;
   std::vector<std::string> skipped;  // "broadcast ring: there is no such algorithm"
 };
-Grid make_grid(const Wanted& wanted, const Stage& stage);
+CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage);
 
 // The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
 // So the cases measured so far are always a fair sample. They predict the remaining time well, and a busy minute favors no
 // size or algorithm. With `together`, cases with the same question() are measured one after the other. Seed 0 keeps the
 // order of `cases`.
-std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
+std::vector<std::size_t> turns_of(const std::vector<BenchCase>& cases, std::int64_t seed, bool together);
 
-std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);
+std::vector<std::int64_t> counts(const WantedCases& wanted, Collective what, DType dtype, int ranks);
 
 }  // namespace chorale::bench

@@ -21,7 +21,7 @@ Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(b
   if (std::count(inputs_.begin(), inputs_.end(), nullptr)) inputs_.clear();
 }
 
-bool Ceiling::exists(const Case& row) const {
+bool Ceiling::exists(const BenchCase& row) const {
   const bool swaps = row.what == Collective::all_to_all && row.in_place;
   return row.ranks > 1 && !inputs_.empty() && row.count > 0 && row.what != Collective::barrier && !swaps;
 }
@@ -32,12 +32,12 @@ std::byte* Ceiling::input(int rank, std::int64_t call) const {
   return inputs_[static_cast<std::size_t>(rank)] + from_first;
 }
 
-std::byte* Ceiling::output(const Case& row, int rank, std::int64_t call) const {
+std::byte* Ceiling::output(const BenchCase& row, int rank, std::int64_t call) const {
   const auto from_input = static_cast<std::byte*>(buffers_.output(0)) - static_cast<std::byte*>(buffers_.input(0));
   return input(rank, call) + (row.in_place ? 0 : from_input);
 }
 
-void Ceiling::sum(const Case& row, std::int64_t call) const {
+void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
   const Blocks blocks = Blocks::even(row.count, row.ranks);
   const std::int64_t home = blocks.first(rank_) * size_of(row.dtype);
   std::vector<const void*> from;
@@ -53,7 +53,7 @@ void Ceiling::sum(const Case& row, std::int64_t call) const {
   reduce(op, row.dtype, std::span<void* const>(into), std::span<const void* const>(from), blocks.count(rank_));
 }
 
-void Ceiling::run(const Case& row, std::int64_t call) const {
+void Ceiling::run(const BenchCase& row, std::int64_t call) const {
   const std::int64_t bytes = row.bytes(), block = bytes / row.ranks, home = rank_ * block;
   const auto copy = [](std::byte* into, const std::byte* from, std::int64_t length) {
     if (into != from) std::memcpy(into, from, static_cast<std::size_t>(length));

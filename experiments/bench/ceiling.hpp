@@ -22,13 +22,13 @@ class Ceiling {
   // Collective. Call Buffers::lend first.
   Ceiling(const Communicator& world, const Buffers& buffers);
 
-  bool exists(const Case& row) const;
-  void run(const Case& row, std::int64_t call) const;  // this rank's loads and stores of the i-th call
+  bool exists(const BenchCase& row) const;
+  void run(const BenchCase& row, std::int64_t call) const;  // this rank's loads and stores of the i-th call
 
  private:
   std::byte* input(int rank, std::int64_t call) const;
-  std::byte* output(const Case& row, int rank, std::int64_t call) const;
-  void sum(const Case& row, std::int64_t call) const;
+  std::byte* output(const BenchCase& row, int rank, std::int64_t call) const;
+  void sum(const BenchCase& row, std::int64_t call) const;
 
   const Buffers& buffers_;
   int rank_;

@@ -24,7 +24,7 @@ bool lends(const Communicator& world, const How& how) {
 
 }  // namespace
 
-Bench::Bench(Team& team, Communicator& world, const How& how)
+Bench::Bench(BenchTeam& team, Communicator& world, const How& how)
     : team_(team),
       world_(world),
       how_(how),
@@ -60,7 +60,7 @@ double Bench::barrier_seconds() {
   return fastest;
 }
 
-Communicator& Bench::communicator_for(const Case& row) {
+Communicator& Bench::communicator_for(const BenchCase& row) {
   if (row.algorithm == "native" && !apart_) {
     apart_ = world_.split(0, world_.rank());
     apart_.block_in_native(true);
@@ -74,7 +74,7 @@ Communicator& Bench::communicator_for(const Case& row) {
 
 // This rank's arguments of the i-th call. In place, the rank's input and output blocks lie at their own offsets in one
 // vector.
-Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const {
+Call Bench::call_of(const BenchCase& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {
     return Slice{static_cast<std::byte*>(start) + (row.in_place ? home * size_of(row.dtype) : 0), count, row.dtype,
@@ -96,7 +96,7 @@ void Bench::prepare(const Values& values, const Call& call, const Problem& mine)
     on_host(call.input, Use::write, [&](const Slice& input) { values.fill(mine.rank, input, mine.input_home()); });
 }
 
-Series Bench::measure(const Case& row) {
+Series Bench::measure(const BenchCase& row) {
   const Problem mine = row.problem().at(team_.rank());
   Values values{row.what, row.op, row.ranks, row.root, row.count / row.ranks};
   Communicator& communicator = communicator_for(row);
@@ -149,7 +149,7 @@ Series Bench::measure(const Case& row) {
   return series;
 }
 
-Series Bench::gather(const Case& row, const Tally& tally) {
+Series Bench::gather(const BenchCase& row, const Tally& tally) {
   const std::size_t repetitions = tally.seconds.size();
   std::vector<double> mine = tally.seconds;
   mine.push_back(tally.wrong);
@@ -169,7 +169,7 @@ Series Bench::gather(const Case& row, const Tally& tally) {
   return series;
 }
 
-double Bench::ceiling_of(const Case& row, std::int64_t repetitions) {
+double Bench::ceiling_of(const BenchCase& row, std::int64_t repetitions) {
   const Ceiling ceiling(world_, buffers_);
   if (how_.device || !ceiling.exists(row)) return -1;
   Tally tally;

@@ -42,7 +42,7 @@ struct How {
 
 // The result of a row on rank 0; empty on other ranks.
 struct Series {
-  Case row;
+  BenchCase row;
   Choice choice;                           // the algorithm and the chunks that ran
   std::vector<std::vector<double>> times;  // seconds, by rank and repetition
   std::vector<double> slowest;             // seconds, by repetition: the maximum over the ranks
@@ -56,14 +56,14 @@ struct Series {
 
 class Bench {
  public:
-  Bench(Team& team, Communicator& world, const How& how);
+  Bench(BenchTeam& team, Communicator& world, const How& how);
 
-  Series measure(const Case& row);           // on every rank
+  Series measure(const BenchCase& row);      // on every rank
   bool stopped() const { return stopped_; }  // true on all ranks once any was told to stop; the last series is then empty
 
  private:
-  Communicator& communicator_for(const Case& row);
-  Call call_of(const Case& row, const Problem& mine, std::int64_t i) const;
+  Communicator& communicator_for(const BenchCase& row);
+  Call call_of(const BenchCase& row, const Problem& mine, std::int64_t i) const;
   void prepare(const Values& values, const Call& call, const Problem& mine) const;
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
   std::optional<double> look(double spent);
@@ -72,10 +72,10 @@ class Bench {
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted
   };
-  Series gather(const Case& row, const Tally& tally);
-  double ceiling_of(const Case& row, std::int64_t repetitions);
+  Series gather(const BenchCase& row, const Tally& tally);
+  double ceiling_of(const BenchCase& row, std::int64_t repetitions);
 
-  Team& team_;
+  BenchTeam& team_;
   Communicator& world_;
   Communicator apart_{nullptr};  // makes the native calls, because after them a communicator cannot count bytes
   How how_;

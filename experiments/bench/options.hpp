@@ -27,7 +27,7 @@ class Asked {
   std::string machine_file() const;
   Machine machine() const;  // a file that the user named counts as this machine's file
 
-  Wanted wanted;
+  WantedCases wanted;
   std::vector<std::string> backends{"auto"};
 
  private:

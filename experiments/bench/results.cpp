@@ -31,7 +31,7 @@ std::optional<Number> or_absent(Number value) {
 constexpr int most_ranks_predicted = 64;  // the cost of pricing grows with the square of the ranks
 
 void predict(SeriesRow& row, const Series& series, const Selector& selector) {
-  const Case& asked = series.row;
+  const BenchCase& asked = series.row;
   if (is_simulated(asked.backend)) {
     row.predicted = or_unknown(series.closed_form), row.calibrated = 1;
     row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
@@ -49,7 +49,7 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   }
 }
 
-void add_bandwidths(SeriesRow& row, const Case& asked) {
+void add_bandwidths(SeriesRow& row, const BenchCase& asked) {
   if (asked.what == Collective::barrier) return;
   if (asked.ranks == 1) {
     row.bus_bandwidth = 0;  // one rank sends nothing: no bytes cross a link
@@ -60,7 +60,7 @@ void add_bandwidths(SeriesRow& row, const Case& asked) {
 }
 
 // Whether a core has to run more than one of the row's ranks.
-bool is_oversubscribed(const Case& asked, bool crowded) {
+bool is_oversubscribed(const BenchCase& asked, bool crowded) {
   if (is_simulated(asked.backend)) return false;
   return backend_named(asked.backend).ranks_are_threads ? asked.ranks > static_cast<int>(allowed_cpus().size()) : crowded;
 }
@@ -68,7 +68,7 @@ bool is_oversubscribed(const Case& asked, bool crowded) {
 }  // namespace
 
 SeriesRow row_of(const Series& series, const Conditions& conditions, const Selector& selector) {
-  const Case& asked = series.row;
+  const BenchCase& asked = series.row;
   const Summary s = summarize(series.slowest);
   SeriesRow row{.op = asked.what,
                 .backend = asked.backend,

@@ -18,9 +18,9 @@
 namespace chorale::bench {
 namespace {
 
-class Simulation {
+class BenchSimulation {
  public:
-  Simulation(const Sweep& sweep, const std::string& backend)
+  BenchSimulation(const Sweep& sweep, const std::string& backend)
       : sweep_(sweep), machine_(machine_named(simulated_machine(backend))) {
     if (!machine_.system && sweep.threads > forecast::most_ranks)
       usage_error("too many ranks to simulate", fmt::format("{} ranks on {}", sweep.threads, backend),
@@ -39,11 +39,11 @@ class Simulation {
   }
 
   Outcome run(const Session& session) {
-    const Grid grid = make_grid(sweep_.wanted, stage_);
+    const CaseGrid grid = make_grid(sweep_.wanted, stage_);
     for (const std::string& line : grid.skipped) fmt::print(stderr, "skipped: {}\n", line);
     Outcome outcome{{}, std::ssize(grid.cases)};
     Progress progress("bench " + stage_.backend, outcome.rows, session.clock, Progress::screen_at(session.log_level));
-    for (const Case& row : grid.cases) {
+    for (const BenchCase& row : grid.cases) {
       progress.update(std::ssize(outcome.series),
                       fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes())));
       if (sweep_.how.told_to_stop && sweep_.how.told_to_stop()) {
@@ -56,7 +56,7 @@ class Simulation {
   }
 
  private:
-  Series series_of(const Case& row) const {
+  Series series_of(const BenchCase& row) const {
     std::optional<Series> best;
     for (const Algorithm& algorithm : all_algorithms()) {
       if (algorithm.what != row.what || (row.algorithm != "auto" && row.algorithm != algorithm.name)) continue;
@@ -70,12 +70,12 @@ class Simulation {
 
   // Exact for rings without latency, and for rings within a host. Across hosts, it charges every message the latency between
   // hosts.
-  double closed_form_of(const Case& row, const Algorithm& ring) const {
+  double closed_form_of(const BenchCase& row, const Algorithm& ring) const {
     const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), row.dtype, 0);
     return time_of_call({.volume = volume}, *machine_.system, 1).total();
   }
 
-  double priced(const Case& row, const std::vector<Schedule>& ranks) const {
+  double priced(const BenchCase& row, const std::vector<Schedule>& ranks) const {
     const auto seconds = forecast::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, size_of(row.dtype),
                                            row.hosts, forecast::slowness(machine_, row.dtype));
     if (!seconds)
@@ -85,7 +85,7 @@ class Simulation {
     return *seconds;
   }
 
-  Series timed(const Case& row, const Algorithm& algorithm) const {
+  Series timed(const BenchCase& row, const Algorithm& algorithm) const {
     const std::int64_t each = size_of(row.dtype);
     const Plan plan{
         .algorithm = &algorithm, .problem = row.problem(), .dtype = row.dtype, .op = row.op, .chunks = row.chunks};
@@ -106,13 +106,13 @@ class Simulation {
   const Sweep& sweep_;
   Machine machine_;
   std::string priced_;  // the backend whose prices apply on a machine without accelerators
-  Stage stage_;
+  BenchWorld stage_;
 };
 
 }  // namespace
 
 Outcome simulate(const Sweep& sweep, const std::string& backend, const Session& session) {
-  return Simulation(sweep, backend).run(session);
+  return BenchSimulation(sweep, backend).run(session);
 }
 
 }  // namespace chorale::bench

@@ -52,15 +52,15 @@ void require_hosts(const Sweep& sweep, int processes) {
                   fmt::format("start {} ranks with mpirun, or give hosts with {} ranks", hosts, processes));
 }
 
-Stage stage_of(const Communicator& world) {
-  Stage stage{world.backend(), world.size(), {}, world.hosts()};
+BenchWorld stage_of(const Communicator& world) {
+  BenchWorld stage{world.backend(), world.size(), {}, world.hosts()};
   for (std::size_t what = 0; what < std::size(collective_names); ++what)
     stage.has_native.push_back(world.transport().has_native(static_cast<Collective>(what)));
   return stage;
 }
 
-Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep, const Session& session) {
-  const Grid grid = make_grid(sweep.wanted, stage_of(world));
+Outcome measure_all(BenchTeam& team, Communicator& world, const Sweep& sweep, const Session& session) {
+  const CaseGrid grid = make_grid(sweep.wanted, stage_of(world));
   Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
   const bool speaks = team.rank() == 0;
   if (speaks)
@@ -73,7 +73,7 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep, const S
   if (speaks) outcome.series.resize(grid.cases.size());
   std::int64_t turn = 0;
   for (const std::size_t c : turns_of(grid.cases, sweep.order, sweep.together)) {
-    const Case& row = grid.cases[c];
+    const BenchCase& row = grid.cases[c];
     const std::string words = fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes()));
     if (has_guard) session.runtime->now(fmt::format("row {} of {}: {}", turn + 1, outcome.rows, words));
     if (progress) progress->update(turn, words);

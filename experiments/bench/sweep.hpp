@@ -14,7 +14,7 @@ namespace chorale::bench {
 
 struct Sweep {
   std::vector<std::string> backends;
-  Wanted wanted;
+  WantedCases wanted;
   How how;
   TuningTable tuning = {};  // the table by which auto chooses
   Machine machine = {};

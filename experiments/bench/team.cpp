@@ -8,7 +8,7 @@
 
 namespace chorale::bench {
 
-bool Team::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
+bool BenchTeam::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
 
 void ProcessTeam::barrier() { mpi::polling_barrier(runtime_.world()); }
 

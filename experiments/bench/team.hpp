@@ -10,9 +10,9 @@
 
 namespace chorale::bench {
 
-class Team {
+class BenchTeam {
  public:
-  virtual ~Team() = default;
+  virtual ~BenchTeam() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void barrier() = 0;
@@ -21,7 +21,7 @@ class Team {
   bool any(bool mine);                                                      // whether `mine` is true on some rank
 };
 
-class ProcessTeam final : public Team {
+class ProcessTeam final : public BenchTeam {
  public:
   explicit ProcessTeam(const mpi::Runtime& runtime) : runtime_(runtime) {}
   int rank() const override { return runtime_.rank(); }
@@ -43,7 +43,7 @@ struct Crew {
   std::atomic<bool> broken = false;  // a thread failed and will reach no further barrier
 };
 
-class ThreadTeam final : public Team {
+class ThreadTeam final : public BenchTeam {
  public:
   ThreadTeam(Crew& crew, int rank) : crew_(crew), rank_(rank) {}
   int rank() const override { return rank_; }

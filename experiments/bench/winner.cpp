@@ -8,7 +8,7 @@ namespace chorale::bench {
 
 Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual) {
   struct Timed {
-    const Case* row;
+    const BenchCase* row;
     Typical time;
   };
   std::vector<std::vector<double>> calls;
@@ -22,7 +22,7 @@ Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual) {
     return one.row->algorithm == usual.algorithm && one.row->chunks == usual.chunks && one.time.low <= timed[0].time.high;
   });
   const Timed chosen = kept != timed.end() ? *kept : timed[0];
-  const Case& row = *chosen.row;
+  const BenchCase& row = *chosen.row;
   Tuned tuned{row.backend,   row.what,   row.ranks,           row.in_place, row.bytes(),
               row.algorithm, row.chunks, chosen.time.seconds, "",           1};
   tuned.hosts = number_of_hosts(row.hosts);

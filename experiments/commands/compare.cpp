@@ -124,9 +124,9 @@ class Compare final : public Command {
     if (speaks && resume_.empty()) write_file(record.folder / "suite.toml", suite_.text);
 
     require_same_suite(runtime);
-    const std::vector<Turn> turns = in_rounds(suite_, runtime.size(), seed_);
+    const std::vector<Repetition> turns = in_rounds(suite_, runtime.size(), seed_);
     std::vector<std::vector<std::string>> values;
-    for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
+    for (const Repetition& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
     std::string left;  // a character per turn: 'x' if it must run, '.' if an earlier launch finished it
     if (speaks) {
@@ -211,7 +211,7 @@ class Compare final : public Command {
   }
 
   // Runs the turns. Returns Exit::runtime if a signal stopped the comparison, Exit::check if a run's own checks failed.
-  Exit go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
+  Exit go_through(Session& session, RunRecord& record, const std::vector<Repetition>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
     const auto all = std::count(left.begin(), left.end(), 'x');
@@ -272,7 +272,7 @@ class Compare final : public Command {
   };
 
   // Rank 0 runs the program, and passes on the signals that it receives. The other ranks sleep until it ends.
-  Outcome run_program(Session& session, RunRecord& record, const Turn& turn) {
+  Outcome run_program(Session& session, RunRecord& record, const Repetition& turn) {
     if (session.runtime->rank() != 0) return {};
     Outcome outcome;
     outcome.trouble = run_outside(turn, suite_.pattern, record.folder, cpus_, session.clock, [&](int pid) {
@@ -286,7 +286,7 @@ class Compare final : public Command {
   }
 
   // Called on every rank, because splitting off the ranks of the run is collective.
-  Outcome run_one(Session& session, RunRecord& record, const Turn& turn) {
+  Outcome run_one(Session& session, RunRecord& record, const Repetition& turn) {
     if (turn.run->outside) return run_program(session, record, turn);
     const mpi::Runtime part(*session.runtime, session.runtime->rank() < turn.ranks ? 0 : -1);
     if (part.rank() < 0) return {};

@@ -78,7 +78,7 @@ class Generate final : public Command {
     const int threads = threads_ ? static_cast<int>(threads_) : share;
     const train::ParallelChoice choice = layout_flags_.choice(runtime.size());
     require_room_for(choice.layout, runtime);
-    train::Team team(choice, device_, session);
+    train::TrainingTeam team(choice, device_, session);
     Mesh mesh = team.mesh();
     HostMemory host;
     Ledger ledger;

@@ -40,7 +40,7 @@ namespace chorale {
 namespace {
 
 // One kernel in one step.
-struct Row {
+struct KernelRow {
   std::string name, shape;
   std::int64_t calls = 0;
   double seconds = 0, reference = 0, bytes = 0, flops = 0, copy_rate = 0;
@@ -48,7 +48,7 @@ struct Row {
 
 struct FastestStep {
   double seconds = 0;
-  std::vector<Row> rows;  // the longest first; at the end the time between kernels
+  std::vector<KernelRow> rows;  // the longest first; at the end the time between kernels
 };
 
 std::string shape_of(const KernelTable::Key& key) {
@@ -106,7 +106,7 @@ class KernelsCommand final : public Command {
     training.step(read);
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     double fastest = std::numeric_limits<double>::infinity();
-    std::map<KernelTable::Key, KernelTable::Row> kernels;
+    std::map<KernelTable::Key, KernelTable::KernelRow> kernels;
     for (std::int64_t i = 0; i < steps_; ++i) {
       timer.clear();
       session.runtime->now(fmt::format("step {} of {}", i + 1, steps_));
@@ -120,17 +120,17 @@ class KernelsCommand final : public Command {
     return {fastest, rows_of(kernels, fastest, peak, options.kernels.threads, session.clock)};
   }
 
-  static std::vector<Row> rows_of(const std::map<KernelTable::Key, KernelTable::Row>& kernels, double step, double peak,
-                                  int threads, const Clock& clock) {
-    std::vector<Row> rows;
-    Row rest{.name = "between kernels", .seconds = step};
+  static std::vector<KernelRow> rows_of(const std::map<KernelTable::Key, KernelTable::KernelRow>& kernels, double step,
+                                        double peak, int threads, const Clock& clock) {
+    std::vector<KernelRow> rows;
+    KernelRow rest{.name = "between kernels", .seconds = step};
     for (const auto& [key, k] : kernels) {
       const double rate = bench::copy_rate(k.bytes / static_cast<double>(k.calls), threads, clock);
       const double reference = std::max(k.flops / peak, k.bytes / rate);
       rows.push_back({std::string(key.name), shape_of(key), k.calls, k.seconds, reference, k.bytes, k.flops, rate});
       rest.seconds -= k.seconds;
     }
-    std::ranges::sort(rows, std::greater(), &Row::seconds);
+    std::ranges::sort(rows, std::greater(), &KernelRow::seconds);
     rows.push_back(rest);
     return rows;
   }
@@ -145,7 +145,7 @@ class KernelsCommand final : public Command {
         options.kernels.threads > 1 ? "s" : "", peak, bench::disturbed(disturbance));
     if (format_ == "text") fmt::print("{}", notes_within(notes, screen_columns()));
     TextTable table({"kernel", "shape", "calls", "ms", "share", "reference ms", "reference/time"});
-    for (const Row& row : step.rows) {
+    for (const KernelRow& row : step.rows) {
       const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
       std::vector<std::string> cells{
           row.name, row.shape, "", fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds / step.seconds), "", ""};
@@ -159,24 +159,24 @@ class KernelsCommand final : public Command {
   }
 
   static void write(Recorder& recorder, const FastestStep& step) {
-    const auto column = [&](auto Row::*member) {
+    const auto column = [&](auto KernelRow::*member) {
       std::vector<std::decay_t<decltype(step.rows[0].*member)>> values;
-      for (const Row& row : step.rows) values.push_back(row.*member);
+      for (const KernelRow& row : step.rows) values.push_back(row.*member);
       return values;
     };
-    const auto numbers = [&](const char* name, auto Row::*member, const char* units, const char* about) {
+    const auto numbers = [&](const char* name, auto KernelRow::*member, const char* units, const char* about) {
       recorder.numbers("kernels", name, {"kernel"}, column(member), units, about);
     };
     recorder.dimension({.name = "kernel", .size = std::ssize(step.rows)}, "kernels");
     recorder.rows("kernels", std::ssize(step.rows));
-    recorder.texts("kernels", "name", "kernel", column(&Row::name));
-    recorder.texts("kernels", "shape", "kernel", column(&Row::shape));
-    numbers("calls", &Row::calls, "1", "calls in the step");
-    numbers("time", &Row::seconds, "s", "time in the step");
-    numbers("floor", &Row::reference, "s", "reference: flops at the peak of products, or bytes at the rate of copies");
-    numbers("copy_rate", &Row::copy_rate, "byte s-1", "rate of copies that touch as many bytes as a call");
-    numbers("bytes", &Row::bytes, "byte", "bytes read and written in the step");
-    numbers("flops", &Row::flops, "1", "flops of products and attention in the step");
+    recorder.texts("kernels", "name", "kernel", column(&KernelRow::name));
+    recorder.texts("kernels", "shape", "kernel", column(&KernelRow::shape));
+    numbers("calls", &KernelRow::calls, "1", "calls in the step");
+    numbers("time", &KernelRow::seconds, "s", "time in the step");
+    numbers("floor", &KernelRow::reference, "s", "reference: flops at the peak of products, or bytes at the rate of copies");
+    numbers("copy_rate", &KernelRow::copy_rate, "byte s-1", "rate of copies that touch as many bytes as a call");
+    numbers("bytes", &KernelRow::bytes, "byte", "bytes read and written in the step");
+    numbers("flops", &KernelRow::flops, "1", "flops of products and attention in the step");
   }
 
   train::Flags flags_;

@@ -52,7 +52,7 @@ class PlanCommand final : public Command {
                plan::words_for_bytes(system->accelerator.memory), system->accelerator.memory / 1e9);
   }
 
-  plan::Asked asked_;
+  plan::AskedPlan asked_;
   plan::QuestionPointer question_;
 };
 

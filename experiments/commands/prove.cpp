@@ -221,7 +221,7 @@ class Prove final : public Command {
         if (device_.memory()) made->second.use_device(device_.memory());
       }
     std::optional<Progress> progress;
-    std::optional<Records> records;
+    std::optional<ProofRecords> records;
     if (runtime.rank() == 0) {
       progress.emplace("prove", static_cast<std::int64_t>(cases.size()), session.clock,
                        Progress::screen_at(session.log_level));

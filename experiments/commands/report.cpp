@@ -123,7 +123,7 @@ class Report final : public Command {
     const bool are_suites =
         std::ranges::all_of(records_, [](const report::RecordFile& record) { return report::holds_summary(record.reader); });
     if (format_ != "text" && are_suites && !all_ && group_.empty()) group_ = "summary";
-    const report::Wanted wanted{group_, rows_ == 0 ? -1 : rows_, format_, screen_columns()};
+    const report::WantedTables wanted{group_, rows_ == 0 ? -1 : rows_, format_, screen_columns()};
     if (format_ != "text" || !group_.empty() || all_ || !default_rows) {
       take_rows();
       report::print_tables(records_, wanted);
@@ -151,7 +151,7 @@ class Report final : public Command {
   void take_rows() {
     for (report::RecordFile& record : records_)
       if (const auto files = with_rows(record.name); files.size() > 1 && report::holds_summary(record.reader))
-        for (report::Run& run : report::read_records(files).runs)
+        for (report::RecordedRun& run : report::read_records(files).runs)
           if (!run.source) record.rows.push_back(std::move(run));
     const auto csv = std::ranges::find_if(files_, report::is_csv);
     const bool prints_summary = group_.empty() || group_ == "summary" || group_ == "/summary";
@@ -220,14 +220,14 @@ class Report final : public Command {
   int check_speed() const {
     const auto [differences, missing] = compared(reference_, files_);
     const auto slower = report::slower(differences, share_);
-    for (const report::Difference& d : slower)
+    for (const report::MetricDifference& d : slower)
       fmt::print(stderr, "slower: {}, by {:.1f} % compared with {} (p = {:.2g})\n", d.name, 100 * d.loss,
                  join(reference_, ", "), d.p);
     for (const std::string& name : missing)
       fmt::print(stderr, "not compared: {}, which only {} has\n", name, join(reference_, ", "));
     if (!slower.empty()) return static_cast<int>(Exit::check);
     std::int64_t speeds = 0, told = 0;
-    for (const report::Difference& d : differences) {
+    for (const report::MetricDifference& d : differences) {
       if (!d.is_speed) continue;
       ++speeds, told += d.contrast.enough();
     }
@@ -240,7 +240,7 @@ class Report final : public Command {
               "record of bench --launches {0} is enough",
               fewest_blocks));
     const auto perhaps = report::perhaps_slower(differences, share_);
-    const auto worst = std::ranges::max_element(perhaps, {}, &report::Difference::fall);
+    const auto worst = std::ranges::max_element(perhaps, {}, &report::MetricDifference::fall);
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
                perhaps.empty() ? ""
                                : fmt::format(" and more than chance; {} of {} may have fallen by more, at worst by {:.4g} % "

@@ -148,7 +148,7 @@ class Train final : public Command {
     const train::Dataset data(data_, options.shape, options.seed, flags_.document_mask());
     const auto [choice, why_order] = train::placed(asked, options, topology_of(*session.runtime));
 
-    train::Team team(choice, device_, session);
+    train::TrainingTeam team(choice, device_, session);
     if (device_.memory() &&
         !memory_.lifted())  // backends and kernels need memory too; if that fails, the allocation itself reports it
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
@@ -182,7 +182,7 @@ class Train final : public Command {
     if (run.recorder && !peak_.file_trouble().empty())
       run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
     if (run.recorder) train::record_forecast(run, team.plans(training.options()));
-    std::optional<train::Records> records;
+    std::optional<train::TrainRecords> records;
     if (run.recorder) records.emplace(*run.recorder, training.options().shape, loop_.log_interval);
     train::Accounting accounting(run, training, team.plans(training.options()), loop_.eval_samples_of(data),
                                  resident_before);
@@ -232,7 +232,7 @@ class Train final : public Command {
   }
 
   // Replaces "auto" for --prefetch-units with rank 0's choice. Returns a line for the user on rank 0, or "".
-  std::string settle_prefetch(TrainingOptions& options, const train::Team& team, Axis& world) const {
+  std::string settle_prefetch(TrainingOptions& options, const train::TrainingTeam& team, Axis& world) const {
     if (options.replicas.prefetch_units) return "";
     const PrefetchChoice choice = world.rank() == 0 ? fewest_units_ahead(team.plans(options)) : PrefetchChoice{};
     options.replicas.prefetch_units = exchange(world, choice.units)[0];

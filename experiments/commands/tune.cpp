@@ -81,20 +81,20 @@ class Tune final : public Command {
   }
 
  private:
-  using Question = decltype(Case().question());
+  using Question = decltype(BenchCase().question());
 
   void write(const Outcome& outcome) const {
     const std::vector<Series>& all = outcome.series;
     std::map<Question, std::vector<const Series*>> answers;
     for (const Series& series : all) {
-      const Case& row = series.row;
+      const BenchCase& row = series.row;
       if (series.wrong > 0) continue;  // a wrong result does not count
       answers[row.question()].push_back(&series);
     }
     TuningTable table = known();
     std::erase_if(table.choices, [&](const Tuned& t) {
       return std::any_of(all.begin(), all.end(), [&](const Series& series) {
-        const Case& row = series.row;
+        const BenchCase& row = series.row;
         const bool same_size = row.in_place == t.in_place && row.bytes() == t.bytes;
         return row.backend == t.backend && row.what == t.what && row.ranks == t.ranks && (same_size || !outcome.stopped) &&
                number_of_hosts(row.hosts) == t.hosts;
@@ -102,7 +102,7 @@ class Tune final : public Command {
     });
     const Selector without_table({}, asked_.machine());
     for (const auto& [question, measured] : answers) {
-      const Case& row = measured[0]->row;
+      const BenchCase& row = measured[0]->row;
       const Choice usual = without_table.choose(row.backend, row.problem(), row.bytes(), false);
       table.choices.push_back(winner_of(measured, usual));
       const Tuned& t = table.choices.back();

@@ -136,7 +136,7 @@ struct Verdict {
 
 // The proof of one algorithm or pipeline schedule (a row of their tables). It has a task for each size (number of ranks or
 // stages), which proves all problems of that size.
-struct Row {
+struct VerifiedRow {
   const char* what;
   const char* name;
   const char* unit;
@@ -148,25 +148,26 @@ struct Row {
 
 // The words that the user may give, without duplicates: collectives and `pipeline`, or the names of their algorithms and
 // schedules.
-std::vector<std::string> words_of(const std::vector<Row>& rows, const char* Row::*column) {
+std::vector<std::string> words_of(const std::vector<VerifiedRow>& rows, const char* VerifiedRow::*column) {
   std::vector<std::string> words;
-  for (const Row& row : rows)
+  for (const VerifiedRow& row : rows)
     if (!std::ranges::count(words, row.*column)) words.emplace_back(row.*column);
   return words;
 }
 
 // Keeps the rows that the words name. `verify all_reduce broadcast` names two collectives, `verify ring` every ring, and
 // `verify all_reduce ring direct` two algorithms of one collective.
-void keep_named(std::vector<Row>& rows, const std::vector<std::string>& words) {
-  const std::vector<std::string> collectives = words_of(rows, &Row::what), algorithms = words_of(rows, &Row::name);
+void keep_named(std::vector<VerifiedRow>& rows, const std::vector<std::string>& words) {
+  const std::vector<std::string> collectives = words_of(rows, &VerifiedRow::what),
+                                 algorithms = words_of(rows, &VerifiedRow::name);
   const auto is_one_of = [](const std::vector<std::string>& names) {
     return [&names](const std::string& word) { return std::ranges::count(names, word) > 0; };
   };
   std::vector<std::string> wanted, names;  // collectives; algorithms and schedules
   std::ranges::copy_if(words, std::back_inserter(wanted), is_one_of(collectives));
   std::ranges::copy_if(words, std::back_inserter(names), std::not_fn(is_one_of(collectives)));
-  if (!wanted.empty()) std::erase_if(rows, [&](const Row& row) { return !is_one_of(wanted)(row.what); });
-  const std::vector<std::string> left = words_of(rows, &Row::name);
+  if (!wanted.empty()) std::erase_if(rows, [&](const VerifiedRow& row) { return !is_one_of(wanted)(row.what); });
+  const std::vector<std::string> left = words_of(rows, &VerifiedRow::name);
   for (const std::string& name : names) {
     if (is_one_of(left)(name)) continue;
     if (is_one_of(algorithms)(name))
@@ -177,7 +178,7 @@ void keep_named(std::vector<Row>& rows, const std::vector<std::string>& words) {
     usage_error(fmt::format("no collective or algorithm \"{}\"", name), "there are " + join(known, ", "),
                 did_you_mean(name, known, "name some of these"));
   }
-  if (!names.empty()) std::erase_if(rows, [&](const Row& row) { return !is_one_of(names)(row.name); });
+  if (!names.empty()) std::erase_if(rows, [&](const VerifiedRow& row) { return !is_one_of(names)(row.name); });
 }
 
 Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
@@ -208,9 +209,9 @@ Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
 class Verify final : public Command {
  public:
   void declare(Options& options) override {
-    const std::vector<Row> rows = all_rows();
-    std::vector<std::string> names = words_of(rows, &Row::what);
-    for (std::string& name : words_of(rows, &Row::name)) names.push_back(std::move(name));
+    const std::vector<VerifiedRow> rows = all_rows();
+    std::vector<std::string> names = words_of(rows, &VerifiedRow::what);
+    for (std::string& name : words_of(rows, &VerifiedRow::name)) names.push_back(std::move(name));
     options.add_positional("subjects", words_, "prove only these collectives, algorithms or schedules; default: all")
         .words("COLLECTIVE… ALGORITHM…")
         .suggest(names);
@@ -222,7 +223,7 @@ class Verify final : public Command {
     hosts_.resolve(ranks_);
     rows_ = all_rows();
     keep_named(rows_, words_);
-    if (hosts_.given()) std::erase_if(rows_, [](const Row& row) { return row.what == pipeline; });
+    if (hosts_.given()) std::erase_if(rows_, [](const VerifiedRow& row) { return row.what == pipeline; });
     if (rows_.empty())
       usage_error("a pipeline has no hosts", fmt::format("--hosts was given for \"{}\"", join(words_, " ")),
                   "leave out --hosts, or name a collective");
@@ -232,8 +233,8 @@ class Verify final : public Command {
   // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of
   // the tables.
   int run(Session& session) override {
-    std::vector<std::pair<Row*, int>> tasks;
-    for (Row& row : rows_)
+    std::vector<std::pair<VerifiedRow*, int>> tasks;
+    for (VerifiedRow& row : rows_)
       for (auto size = static_cast<int>(row.first); size <= row.last; ++size) tasks.emplace_back(&row, size);
     Progress progress("verify", static_cast<std::int64_t>(tasks.size()), session.clock,
                       Progress::screen_at(session.log_level));
@@ -246,14 +247,14 @@ class Verify final : public Command {
       take(*row, size, session.clock);
       for (; printed < rows_.size() && rows_[printed].left == 0; ++printed) print(rows_[printed]);
     }
-    const auto proved = std::ranges::count_if(rows_, [](const Row& row) { return row.verdict.trouble.empty(); });
+    const auto proved = std::ranges::count_if(rows_, [](const VerifiedRow& row) { return row.verdict.trouble.empty(); });
     fmt::print("{} of {} algorithms proved\n", proved, rows_.size());
     return static_cast<int>(proved == std::ssize(rows_) ? Exit::ok : Exit::check);
   }
 
  private:
-  std::vector<Row> all_rows() const {
-    std::vector<Row> rows;
+  std::vector<VerifiedRow> all_rows() const {
+    std::vector<VerifiedRow> rows;
     for (const Algorithm& algorithm : all_algorithms())
       rows.push_back({name_of(algorithm.what), algorithm.name, "ranks", hosts_.given() ? ranks_ : 1, ranks_,
                       [this, &algorithm](int size) { return verdict_on(algorithm, size, hosts_.topology().host_of); }});
@@ -264,7 +265,7 @@ class Verify final : public Command {
 
   // Runs a task. Among a row's flaws, only the one on the fewest ranks is reported. Tasks with more ranks than a known flaw
   // are therefore skipped.
-  static void take(Row& row, int size, Clock& clock) {
+  static void take(VerifiedRow& row, int size, Clock& clock) {
     --row.left;
     if (size > row.flawed) return;
     const double started = clock.seconds();
@@ -276,7 +277,7 @@ class Verify final : public Command {
     row.flawed = size;
   }
 
-  static void print(const Row& row) {
+  static void print(const VerifiedRow& row) {
     const auto& [problems, trouble, seconds] = row.verdict;
     fmt::print("{:<15} {:<22} {}\n", row.what, row.name,
                trouble.empty() ? fmt::format("proved on {} problems of {}{} {}, {}", problems, row.first == 1 ? "1 to " : "",
@@ -287,7 +288,7 @@ class Verify final : public Command {
 
   static constexpr const char* pipeline = "pipeline";
   std::vector<std::string> words_;
-  std::vector<Row> rows_;
+  std::vector<VerifiedRow> rows_;
   std::int64_t ranks_ = 64;
   HostsOption hosts_;
 };

@@ -75,7 +75,7 @@ class Watch final : public Command {
   // Reads the new lines. Returns whether the run, or its suite, has ended. It looks for the run again each time, because
   // `latest` may point to a newer run, and a suite continues with its next run.
   bool look() {
-    const watch::Place place = watch::find_metrics(folder_);
+    const watch::WatchedFiles place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);
     const bool suite = !place.suite.empty() && suite_.read(place.suite);
     // The runs of a suite use the suite's own ranks. So if a run was killed, the suite was killed too, unless it has written

@@ -98,7 +98,7 @@ struct OutsideRow {
   }
 };
 
-void record(const Turn& turn, const fs::path& folder, const OutsideRow& row, Clock& clock) {
+void record(const Repetition& turn, const fs::path& folder, const OutsideRow& row, Clock& clock) {
   const SuiteRun& run = *turn.run;
   Recorder recorder(folder,
                     {{"run_id", turn.id()},
@@ -206,8 +206,8 @@ Measured number_in(const std::string& output, const std::string& pattern) {
   return {.tokens_per_s = value, .trouble = ""};
 }
 
-std::string run_outside(const Turn& turn, const std::string& pattern, const fs::path& folder, const std::vector<int>& cpus,
-                        Clock& clock, const std::function<void(int pid)>& meanwhile) {
+std::string run_outside(const Repetition& turn, const std::string& pattern, const fs::path& folder,
+                        const std::vector<int>& cpus, Clock& clock, const std::function<void(int pid)>& meanwhile) {
   const OutsideProgram& program = *turn.run->outside;
   const fs::path place = make_run_folder_at(folder / turn.id());
   const fs::path output = fs::absolute(place / "stdout.txt"), errors = fs::absolute(place / "stderr.txt");

@@ -41,7 +41,7 @@ struct Measured {
 Measured number_in(const std::string& output, const std::string& pattern);
 
 // Runs the program, and records its number in folder/<id of the turn>. Returns why there is none, or "".
-std::string run_outside(const Turn& turn, const std::string& pattern, const std::filesystem::path& folder,
+std::string run_outside(const Repetition& turn, const std::string& pattern, const std::filesystem::path& folder,
                         const std::vector<int>& cpus, Clock& clock, const std::function<void(int pid)>& meanwhile);
 
 }  // namespace chorale::compare

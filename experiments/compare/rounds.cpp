@@ -33,8 +33,8 @@ std::vector<std::vector<const SuiteRun*>> rounds_of(const Suite& suite) {
 
 }  // namespace
 
-std::vector<Turn> in_rounds(const Suite& suite, int started, std::int64_t seed) {
-  std::vector<Turn> turns;
+std::vector<Repetition> in_rounds(const Suite& suite, int started, std::int64_t seed) {
+  std::vector<Repetition> turns;
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));
   std::int64_t number = 0;
   for (std::int64_t repetition = 1; repetition <= suite.repetitions; ++repetition)

@@ -14,7 +14,7 @@
 namespace chorale::compare {
 
 // `started`: the number of ranks in the launch. `seed`: the seed of the random order.
-std::vector<Turn> in_rounds(const Suite& suite, int started, std::int64_t seed);
+std::vector<Repetition> in_rounds(const Suite& suite, int started, std::int64_t seed);
 // The user's word for a round: "repetition", "seed", or "round" if there are several of both.
 std::string name_of_round(const Suite& suite);
 

@@ -13,35 +13,36 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
-struct Metric {
+struct TableMetric {
   const char* name;
   const char* units;
   const char* about;
-  double (*of)(const report::Run& run);  // the run's value, or NaN if its record lacks it
+  double (*of)(const report::RecordedRun& run);  // the run's value, or NaN if its record lacks it
 };
 
 template <const char* Name>
-double median_of(const report::Run& run) {
+double median_of(const report::RecordedRun& run) {
   return report::steady_median(run, Name);
 }
 
-double last_of(const report::Run& run, const char* group) {
+double last_of(const report::RecordedRun& run, const char* group) {
   const std::vector<double> losses = run.group(group).numbers("loss");
   return losses.empty() ? none : losses.back();
 }
 
 constexpr char tokens_per_s[] = "tokens_per_s", step_time[] = "step_time", mfu[] = "mfu", comm_share[] = "comm_share";
 
-const std::vector<Metric>& metrics() {
-  static const std::vector<Metric> table{
+const std::vector<TableMetric>& metrics() {
+  static const std::vector<TableMetric> table{
       {"warm_up", "1", "first steps that the medians exclude", report::steps_of_warm_up},
       {"tokens_per_s", "s-1", "median of the steps after the warm-up", median_of<tokens_per_s>},
       {"step_time", "s", "median of the steps after the warm-up", median_of<step_time>},
       {"predicted_step_time", "s", "predicted before the run by the machine file", report::predicted_step_time},
       {"mfu", "1", "share of the measured peak of matrix products, median", median_of<mfu>},
-      {"loss", "1", "loss of the last step, nats per token", [](const report::Run& run) { return last_of(run, "train"); }},
+      {"loss", "1", "loss of the last step, nats per token",
+       [](const report::RecordedRun& run) { return last_of(run, "train"); }},
       {"eval_loss", "1", "loss of the last evaluation, nats per token",
-       [](const report::Run& run) { return last_of(run, "eval"); }},
+       [](const report::RecordedRun& run) { return last_of(run, "eval"); }},
       {"peak_bytes", "byte", "peak memory/rank, largest over ranks", report::largest_peak},
       {"bytes_sent", "byte", "sent by all ranks per training step, without evaluations", report::bytes_per_step},
       {"comm_share", "1", "share of a step in which ranks waited for communication, median", median_of<comm_share>},
@@ -68,7 +69,7 @@ std::string column_of(const std::string& setting) {
   const std::string name = replace_all(setting, '-', '_');
   const bool is_taken =
       std::ranges::count(std::vector<std::string>{"id", "command", "repetition", "status", "ranks"}, name) ||
-      std::ranges::any_of(metrics(), [&](const Metric& metric) { return metric.name == name; });
+      std::ranges::any_of(metrics(), [&](const TableMetric& metric) { return metric.name == name; });
   return is_taken ? "setting_" + name : name;
 }
 
@@ -87,29 +88,29 @@ std::vector<double> numbers_in(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::string Turn::id() const { return fmt::format("{}-r{}", run->name, repetition); }
+std::string Repetition::id() const { return fmt::format("{}-r{}", run->name, repetition); }
 
-Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>& turns,
-                 const std::vector<std::vector<std::string>>& values)
+SuiteSummary::SuiteSummary(Recorder& recorder, const Suite& suite, const std::vector<Repetition>& turns,
+                           const std::vector<std::vector<std::string>>& values)
     : recorder_(recorder),
       turns_(turns),
       warm_up_(suite.warm_up),
       trains_(std::ranges::any_of(suite.runs, [](const SuiteRun& run) { return run.command != "bench"; })),
       status_(turns.size(), "waiting"),
       seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
-  for (const Turn& turn : turns) ranks_.push_back(turn.ranks);
+  for (const Repetition& turn : turns) ranks_.push_back(turn.ranks);
   if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
   if (suite.metric != report::by_settings) recorder.text("config", "metric", suite.metric);
   recorder.dimension({.name = "run", .size = std::ssize(turns)});
   recorder.rows("summary", std::ssize(turns));
   const auto each = [&](auto of) {
     std::vector<decltype(of(turns[0]))> all;
-    for (const Turn& turn : turns) all.push_back(of(turn));
+    for (const Repetition& turn : turns) all.push_back(of(turn));
     return all;
   };
-  recorder.texts("summary", "id", "run", each([](const Turn& t) { return t.id(); }));
-  recorder.texts("summary", "command", "run", each([](const Turn& t) { return t.run->command; }));
-  recorder.numbers("summary", "repetition", {"run"}, each([](const Turn& t) { return t.repetition; }), "1",
+  recorder.texts("summary", "id", "run", each([](const Repetition& t) { return t.id(); }));
+  recorder.texts("summary", "command", "run", each([](const Repetition& t) { return t.run->command; }));
+  recorder.numbers("summary", "repetition", {"run"}, each([](const Repetition& t) { return t.repetition; }), "1",
                    "number of the repetition, from 1");
   for (std::size_t v = 0; v < suite.varied.size(); ++v) {
     if (suite.varied[v] == "ranks") continue;
@@ -126,7 +127,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
   }
 }
 
-void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
+void SuiteSummary::finished(std::size_t turn, const std::filesystem::path& record) {
   recorder_.attach("runs/" + turns_[turn].id(), record);
   const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
@@ -134,9 +135,9 @@ void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
   status_[turn] = "ok";
 }
 
-void Summary::failed(std::size_t turn, const std::string& why) { status_[turn] = why; }
+void SuiteSummary::failed(std::size_t turn, const std::string& why) { status_[turn] = why; }
 
-void Summary::keep() {
+void SuiteSummary::keep() {
   for (std::size_t m = 0; m < metrics().size() && trains_; ++m)
     recorder_.numbers("summary", metrics()[m].name, {"run"}, seen_[m], metrics()[m].units, metrics()[m].about);
   recorder_.numbers("summary", "ranks", {"run"}, ranks_, "1", "ranks that took part");
@@ -144,7 +145,7 @@ void Summary::keep() {
   recorder_.flush();
 }
 
-std::vector<std::string> Summary::troubles() const {
+std::vector<std::string> SuiteSummary::troubles() const {
   std::vector<std::string> lines;
   for (std::size_t t = 0; t < turns_.size(); ++t)
     if (status_[t] != "ok" && status_[t] != "waiting") lines.push_back(fmt::format("{}: {}", turns_[t].id(), status_[t]));

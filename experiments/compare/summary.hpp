@@ -11,7 +11,7 @@
 
 namespace chorale::compare {
 
-struct Turn {  // one repetition of one run
+struct Repetition {  // one repetition of one run
   const SuiteRun* run = nullptr;
   std::int64_t repetition = 1;
   int ranks = 1;
@@ -19,11 +19,11 @@ struct Turn {  // one repetition of one run
   std::string id() const;  // "dp4-shm-r1": names the folder of its run, and the group of its record below /runs
 };
 
-class Summary {
+class SuiteSummary {
  public:
   // `values[t][v]`: the value of the v-th varied setting in turn t.
-  Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>& turns,
-          const std::vector<std::vector<std::string>>& values);
+  SuiteSummary(Recorder& recorder, const Suite& suite, const std::vector<Repetition>& turns,
+               const std::vector<std::vector<std::string>>& values);
   void finished(std::size_t turn, const std::filesystem::path& record);  // attaches the record, and fills the row
   void failed(std::size_t turn, const std::string& why);
   void keep();  // writes /summary to the record and flushes it
@@ -32,7 +32,7 @@ class Summary {
 
  private:
   Recorder& recorder_;
-  const std::vector<Turn>& turns_;
+  const std::vector<Repetition>& turns_;
   std::int64_t warm_up_;
   bool trains_;                            // false: all runs are benchmarks, for which no metric is defined
   std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result

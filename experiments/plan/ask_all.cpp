@@ -17,7 +17,7 @@ namespace {
 
 class AllLayouts final : public Question {
  public:
-  explicit AllLayouts(Asked& asked) : asked_(asked) {}
+  explicit AllLayouts(AskedPlan& asked) : asked_(asked) {}
 
   void check() override {
     if (asked_.ranks == 0)
@@ -86,13 +86,13 @@ class AllLayouts final : public Question {
     return most;
   }
 
-  Asked& asked_;
+  AskedPlan& asked_;
   PlanRequest request_;  // for the layout that is being weighed
   std::vector<Layout> layouts_;
 };
 
 }  // namespace
 
-QuestionPointer all_layouts(Asked& asked) { return std::make_unique<AllLayouts>(asked); }
+QuestionPointer all_layouts(AskedPlan& asked) { return std::make_unique<AllLayouts>(asked); }
 
 }  // namespace chorale::plan

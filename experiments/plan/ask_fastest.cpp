@@ -13,7 +13,7 @@ namespace {
 
 class FastestWays final : public Question {
  public:
-  explicit FastestWays(Asked& asked) : asked_(asked) {}
+  explicit FastestWays(AskedPlan& asked) : asked_(asked) {}
 
   void check() override {
     request_ = {asked_.options_on(Layout{}), Layout{}, asked_.layouts.backends(), asked_.layouts.algorithms()};
@@ -52,13 +52,13 @@ class FastestWays final : public Question {
   }
 
  private:
-  Asked& asked_;
+  AskedPlan& asked_;
   PlanRequest request_;
   std::vector<Layout> explained_;
 };
 
 }  // namespace
 
-QuestionPointer fastest_ways(Asked& asked) { return std::make_unique<FastestWays>(asked); }
+QuestionPointer fastest_ways(AskedPlan& asked) { return std::make_unique<FastestWays>(asked); }
 
 }  // namespace chorale::plan

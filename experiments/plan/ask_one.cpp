@@ -16,7 +16,7 @@ namespace {
 
 class OneLayoutQuestion final : public Question {
  public:
-  explicit OneLayoutQuestion(Asked& asked) : asked_(asked) {}
+  explicit OneLayoutQuestion(AskedPlan& asked) : asked_(asked) {}
 
   void check() override { placed_ = place(asked_, false); }
 
@@ -52,13 +52,13 @@ class OneLayoutQuestion final : public Question {
     return shortage_of(placed_.request.layout, options_of, by_machine ? system->accelerator.name + " has" : "the limit is");
   }
 
-  Asked& asked_;
+  AskedPlan& asked_;
   PlacedRequest placed_;
 };
 
 class LongestSequenceQuestion final : public Question {
  public:
-  explicit LongestSequenceQuestion(Asked& asked) : asked_(asked) {}
+  explicit LongestSequenceQuestion(AskedPlan& asked) : asked_(asked) {}
 
   void check() override { request_ = place(asked_, true).request; }
 
@@ -80,13 +80,13 @@ class LongestSequenceQuestion final : public Question {
   }
 
  private:
-  Asked& asked_;
+  AskedPlan& asked_;
   PlanRequest request_;
 };
 
 }  // namespace
 
-PlacedRequest place(Asked& asked, bool any_length) {
+PlacedRequest place(AskedPlan& asked, bool any_length) {
   Layout least = asked.layouts.asked();  // gives the ranks if --ranks is not given
   for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
   const std::int64_t world = asked.ranks ? asked.ranks : least.ranks();
@@ -110,7 +110,7 @@ PlacedRequest place(Asked& asked, bool any_length) {
   return {std::move(request), {std::move(why_order), std::move(why_prefetch)}};
 }
 
-QuestionPointer one_layout(Asked& asked) { return std::make_unique<OneLayoutQuestion>(asked); }
-QuestionPointer longest_sequence(Asked& asked) { return std::make_unique<LongestSequenceQuestion>(asked); }
+QuestionPointer one_layout(AskedPlan& asked) { return std::make_unique<OneLayoutQuestion>(asked); }
+QuestionPointer longest_sequence(AskedPlan& asked) { return std::make_unique<LongestSequenceQuestion>(asked); }
 
 }  // namespace chorale::plan

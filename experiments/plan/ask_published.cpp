@@ -19,10 +19,10 @@
 namespace chorale::plan {
 namespace {
 
-bool belongs(const Series& series, const PublishedTable& table) {
+bool belongs(const PublishedSeries& series, const PublishedTable& table) {
   return std::set(series.columns.begin(), series.columns.end()) == std::set(table.settings.begin(), table.settings.end());
 }
-bool belongs(const Series& series, const System& system, const Row& row) {
+bool belongs(const PublishedSeries& series, const System& system, const Row& row) {
   const auto gpus = row.find("gpus");
   const bool one_host = gpus == row.end() || gpus->second <= system.host.accelerators;
   return one_host ? series.one_host : series.many_hosts;
@@ -35,7 +35,7 @@ std::string in_words(const Errors& e) {
   return fmt::format("mean {:.1f} %, median {:.1f} %, greatest {:.1f} %", 100 * e.mean, 100 * e.median, 100 * e.greatest);
 }
 
-std::string words_for_errors(const Series& series, const std::vector<Compared>& rows) {
+std::string words_for_errors(const PublishedSeries& series, const std::vector<Compared>& rows) {
   std::string words = fmt::format(
       "errors: {}\n"
       "  constant tokens/s per GPU, fitted to all rows: {}\n"
@@ -47,7 +47,7 @@ std::string words_for_errors(const Series& series, const std::vector<Compared>& 
   return words;
 }
 
-void add_series(Document& out, const Series& series, const PublishedTable& table, const Asked& asked,
+void add_series(Document& out, const Series& series, const PublishedTable& table, const AskedPlan& asked,
                 const Session& session) {
   const std::string& machine = asked.machine.empty() ? series.machine : asked.machine;
   const System system = system_named(machine);
@@ -81,13 +81,13 @@ void add_series(Document& out, const Series& series, const PublishedTable& table
   out.words("\n");
 }
 
-void print_published(const Asked& asked, const Session& session) {
+void print_published(const AskedPlan& asked, const Session& session) {
   const PublishedTable table = read_published(asked.table);
   const std::filesystem::path assumptions = asked.assumptions_file.empty() ? shared_file("published/assumptions.toml")
                                                                            : std::filesystem::path(asked.assumptions_file);
   Document out(asked.format);
   bool any = false;
-  for (const Series& series : read_series(assumptions)) {
+  for (const PublishedSeries& series : read_series(assumptions)) {
     if (!belongs(series, table)) continue;
     const bool measured_elsewhere = !table.measured.empty() && std::ranges::count(table.measured, series.measured) == 0;
     if (measured_elsewhere) continue;
@@ -103,7 +103,7 @@ void print_published(const Asked& asked, const Session& session) {
 
 class PublishedQuestion final : public Question {
  public:
-  explicit PublishedQuestion(const Asked& asked) : asked_(asked) {}
+  explicit PublishedQuestion(const AskedPlan& asked) : asked_(asked) {}
 
   void check() override {}
 
@@ -113,11 +113,11 @@ class PublishedQuestion final : public Question {
   }
 
  private:
-  const Asked& asked_;
+  const AskedPlan& asked_;
 };
 
 }  // namespace
 
-QuestionPointer published_table(Asked& asked) { return std::make_unique<PublishedQuestion>(asked); }
+QuestionPointer published_table(AskedPlan& asked) { return std::make_unique<PublishedQuestion>(asked); }
 
 }  // namespace chorale::plan

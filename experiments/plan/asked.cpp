@@ -17,7 +17,7 @@
 
 namespace chorale::plan {
 
-void Asked::declare(Options& o) {
+void AskedPlan::declare(Options& o) {
   options = &o;
   flags.declare(o);
   layouts.take_all();
@@ -80,7 +80,7 @@ void Asked::declare(Options& o) {
   o.add_words(train::megatron_flags());
 }
 
-void Asked::settle() {
+void AskedPlan::settle() {
   Documents::named(flags.document_mask().documents);
   if (!machine.empty()) system = machine_named(machine).system;
   assume_type();
@@ -94,7 +94,7 @@ void Asked::settle() {
 }
 
 // On accelerators the default is a 16-bit type: they are built for such types, and some multiply no others.
-void Asked::assume_type() {
+void AskedPlan::assume_type() {
   if (options->origin("dtype") != "default") return;
   const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };
   const bool in_bf16 = system && std::ranges::any_of(system->accelerator.products, has_bf16);
@@ -102,38 +102,38 @@ void Asked::assume_type() {
   assumed.push_back(in_bf16 ? "bf16 (--dtype)" : "f32 (--dtype)");
 }
 
-bool Asked::on_one_host(const Layout& layout) const {
+bool AskedPlan::on_one_host(const Layout& layout) const {
   if (system) return std::max(ranks, layout.ranks()) <= system->host.accelerators;
   return !places || places->one_host();
 }
 
-TrainingOptions Asked::options_on(const Layout& layout) const {
+TrainingOptions AskedPlan::options_on(const Layout& layout) const {
   return flags.on(layout, {.memory_limit = memory_limit.value_or(0), .on_accelerator = system.has_value()});
 }
 
-TrainingOptions Asked::unplaced_options_on(const Layout& layout) const {
+TrainingOptions AskedPlan::unplaced_options_on(const Layout& layout) const {
   TrainingOptions options = options_on(layout);
   if (!on_one_host(layout)) options.context = before_hosts_are_known(options.context, options.shape, layout);
   return options;
 }
 
-void Asked::assume(PlanRequest& request) {
-  const Place place{.machine = machine,
-                    .has_accelerators = system.has_value(),
-                    .hosts = places ? &*places : nullptr,
-                    .ranks = std::max(ranks, request.layout.ranks())};
+void AskedPlan::assume(PlanRequest& request) {
+  const PlanPlace place{.machine = machine,
+                        .has_accelerators = system.has_value(),
+                        .hosts = places ? &*places : nullptr,
+                        .ranks = std::max(ranks, request.layout.ranks())};
   for (std::string& words : plan::assume(request, place)) assumed.push_back(std::move(words));
 }
 
-std::string Asked::settle_prefetch(PlanRequest& request) const {
+std::string AskedPlan::settle_prefetch(PlanRequest& request) const {
   if (request.options.replicas.prefetch_units || system) return "";
   const PrefetchChoice choice = fewest_units_ahead(request);
   request.options.replicas.prefetch_units = choice.units;
   return choice.in_words();
 }
 
-std::string Asked::assumptions() const { return join(assumed, "; "); }
+std::string AskedPlan::assumptions() const { return join(assumed, "; "); }
 
-std::int64_t Asked::rows(std::int64_t usual) const { return asks_for_rows() ? most_rows : in_text() ? usual : 0; }
+std::int64_t AskedPlan::rows(std::int64_t usual) const { return asks_for_rows() ? most_rows : in_text() ? usual : 0; }
 
 }  // namespace chorale::plan

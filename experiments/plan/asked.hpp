@@ -15,7 +15,7 @@
 
 namespace chorale::plan {
 
-struct Asked {
+struct AskedPlan {
   void declare(Options& options);
   // Finds the machine, the type to compute in and the hosts. Throws a usage error if these contradict each other.
   void settle();

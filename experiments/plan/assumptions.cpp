@@ -34,7 +34,7 @@ std::string assume_backends(ByAxis& backends, const Hosts* hosts) {
 
 }  // namespace
 
-std::vector<std::string> assume(PlanRequest& request, const Place& place) {
+std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place) {
   const auto machine = [&] { return place.machine.empty() ? machine_for("") : machine_named(place.machine); };
   if (place.has_accelerators) {
     request.selector = std::make_shared<const Selector>(TuningTable{}, machine());

@@ -9,7 +9,7 @@
 
 namespace chorale::plan {
 
-struct Place {
+struct PlanPlace {
   std::string machine = "";  // "": like this one
   bool has_accelerators = false;
   const Hosts* hosts = nullptr;  // the hosts of --hosts, if given
@@ -18,6 +18,6 @@ struct Place {
 
 // Replaces "auto" in the request, sets its selector, and returns the assumptions. With hosts, "auto" backends are left to
 // place(), which chooses them for each layout.
-std::vector<std::string> assume(PlanRequest& request, const Place& place);
+std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place);
 
 }  // namespace chorale::plan

@@ -14,7 +14,7 @@ std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) 
 
 }  // namespace
 
-const Blocks& Estimates::blocks_of(const Found& found) {
+const BlockEstimate& Estimates::blocks_of(const Found& found) {
   const Layout& l = found.layout;
   const auto [at, is_new] =
       known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.recompute});
@@ -41,7 +41,7 @@ const Blocks& Estimates::blocks_of(const Found& found) {
       if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // waits for this model's own replicas
     peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
   }
-  Blocks& b = at->second;
+  BlockEstimate& b = at->second;
   const auto number = static_cast<double>(every);
   const auto of_block = [&](const double(&values)[2]) { return std::max(0.0, values[1] - values[0]) / number; };
   const double kept[2] = {peak[0] - held[0], peak[1] - held[1]};
@@ -104,7 +104,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
 }
 
 void Estimates::estimate(Found& found) {
-  const Blocks& b = blocks_of(found);
+  const BlockEstimate& b = blocks_of(found);
   const Layout& l = found.layout;
   const TrainingOptions& o = request_.step.plan.options;
   const System& s = request_.step.system;

@@ -14,7 +14,7 @@
 namespace chorale::plan {
 
 // The cost of one micro-batch on a rank. It does not depend on dp and pp, except that ep divides ranks of dp.
-struct Blocks {
+struct BlockEstimate {
   double block_seconds = 0, ends_seconds = 0;        // time of the forward and the backward pass
   double block_bytes = 0, ends_bytes = 0;            // bytes of activations
   double block_parameters = 0, ends_parameters = 0;  // parameters of this rank, without experts
@@ -29,13 +29,13 @@ class Estimates {
  private:
   // tp, cp, ep, sp, micro-batch, recomputation
   using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, Recompute>;
-  const Blocks& blocks_of(const Found& found);
+  const BlockEstimate& blocks_of(const Found& found);
   double experts_of_block(const Layout& layout) const;
   double seconds_of_sums(const Found& found, double parameters, double pass) const;
   double bytes_of_states(const Found& found, double parameters, double shards) const;
 
   const SearchRequest& request_;
-  std::map<Kind, Blocks> known_;
+  std::map<Kind, BlockEstimate> known_;
 };
 
 }  // namespace chorale::plan

@@ -14,15 +14,15 @@
 namespace chorale::plan {
 namespace {
 
-struct Sent {
+struct HostBytes {
   std::int64_t bytes = 0, crossing = 0;  // −1: unknown
 
-  void add(const Sent& more) {
+  void add(const HostBytes& more) {
     bytes = bytes < 0 || more.bytes < 0 ? -1 : bytes + more.bytes;
     crossing = crossing < 0 || more.crossing < 0 ? -1 : crossing + more.crossing;
   }
 };
-using SentByAxis = std::map<std::pair<std::int64_t, std::string>, Sent>;  // the key is the stage and the axis
+using SentByAxis = std::map<std::pair<std::int64_t, std::string>, HostBytes>;  // the key is the stage and the axis
 
 SentByAxis sent_in_step(const PlanRequest& request) {
   SentByAxis sent;
@@ -69,7 +69,7 @@ std::string Hosts::assumed() const {
 
 void Hosts::add_traffic(Document& document, const PlanRequest& request, const Wording& as) const {
   TextTable table({"stage", "axis", as.plain() ? "sent_bytes" : "bytes", as.column("across hosts", "bytes")});
-  Sent all;
+  HostBytes all;
   for (const auto& [key, sent] : sent_in_step(request)) {
     table.add({std::to_string(key.first), key.second, as.bytes(sent.bytes), as.bytes(sent.crossing)});
     all.add(sent);

@@ -15,7 +15,7 @@ namespace {
 // The settings of a row. A setting that the table does not have comes from the series.
 class Settings {
  public:
-  Settings(const Series& series, const Row& row) : series_(series), row_(row) {}
+  Settings(const PublishedSeries& series, const Row& row) : series_(series), row_(row) {}
   std::int64_t of(const std::string& name) const {
     if (const auto found = find(name)) return *found;
     usage_error("the table and its assumptions lack a setting", fmt::format("{}: {}", series_.name, name),
@@ -29,11 +29,11 @@ class Settings {
   }
 
  private:
-  const Series& series_;
+  const PublishedSeries& series_;
   const Row& row_;
 };
 
-ModelShape shape_of(const Series& series, const Settings& s) {
+ModelShape shape_of(const PublishedSeries& series, const Settings& s) {
   ModelShape shape;
   shape.family = series.family;
   shape.width = s.of("hidden"), shape.layers = s.of("layers"), shape.heads = s.of("heads");
@@ -48,7 +48,7 @@ struct Attempt {
   std::int64_t micro_batch, interleave;
 };
 
-StepRequest request_of(const Series& series, const System& machine, const Settings& s, const Attempt& attempt) {
+StepRequest request_of(const PublishedSeries& series, const System& machine, const Settings& s, const Attempt& attempt) {
   StepRequest request{.system = machine, .products = series.products};
   request.system.software = series.software;
   TrainingOptions& o = request.plan.options;
@@ -125,7 +125,7 @@ double ptdp_flops(const TrainingOptions& o) {
   return 96 * static_cast<double>(o.batch.global) * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
-PredictedRow predicted(const Series& series, StepRequest request, const Attempt& attempt) {
+PredictedRow predicted(const PublishedSeries& series, StepRequest request, const Attempt& attempt) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
   const auto ranks = static_cast<double>(l.ranks());
@@ -147,7 +147,7 @@ PredictedRow predicted(const Series& series, StepRequest request, const Attempt&
 
 }  // namespace
 
-PredictedRow predict_row(const Series& series, const System& machine, const Row& row) {
+PredictedRow predict_row(const PublishedSeries& series, const System& machine, const Row& row) {
   const Settings s(series, row);
   std::vector<Attempt> attempts;
   const bool chooses_batch = !s.find("micro_batch"), chooses_chunks = !s.find("interleave");
@@ -171,7 +171,7 @@ PredictedRow predict_row(const Series& series, const System& machine, const Row&
   return predicted(series, best->first, best->second);
 }
 
-double measured_seconds(const Series& series, const Row& row, const PredictedRow& p) {
+double measured_seconds(const PublishedSeries& series, const Row& row, const PredictedRow& p) {
   const auto found = row.find(series.measured);
   if (found == row.end()) return std::numeric_limits<double>::quiet_NaN();
   if (series.measured.find("tflops") == std::string::npos)

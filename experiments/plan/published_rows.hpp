@@ -21,8 +21,8 @@ struct PredictedRow {
   double published_flops = 0;  // flops of a step by PTD-P's formula: for tables in TFLOP/s
 };
 
-PredictedRow predict_row(const Series& series, const System& machine, const Row& row);
+PredictedRow predict_row(const PublishedSeries& series, const System& machine, const Row& row);
 // The measured seconds of a row; NaN if the table has none.
-double measured_seconds(const Series& series, const Row& row, const PredictedRow& predicted);
+double measured_seconds(const PublishedSeries& series, const Row& row, const PredictedRow& predicted);
 
 }  // namespace chorale::plan

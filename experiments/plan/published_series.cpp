@@ -22,20 +22,20 @@ Recompute recompute_of(TomlFields& fields) {
   return named<Recompute>(fields.choice("recompute", {"none", "selective", "full"}));
 }
 
-Series series_of(TomlFields fields, const std::map<std::string, Software>& software) {
-  Series s{.name = fields.text("name"),
-           .measured = fields.text("measured"),
-           .columns = words(fields.text("columns")),
-           .machine = fields.text("machine"),
-           .family = named<ModelFamily>(fields.choice("family", {"gpt2", "llama"})),
-           .type = fields.choice("type", {"bf16", "f16"}),
-           .products = fields.choice("products", {"", "fp8"}),
-           .recompute = recompute_of(fields),
-           .zero = static_cast<int>(fields.integer("zero", 0, 3, 0)),
-           .sequence_parallel = fields.flag("sequence_parallel"),
-           .reduces_in_bf16 = fields.flag("reduces_in_bf16"),
-           .one_bucket = !fields.flag("many_buckets"),
-           .dropout = fields.number("dropout", 0, 1, 0.1)};
+PublishedSeries series_of(TomlFields fields, const std::map<std::string, Software>& software) {
+  PublishedSeries s{.name = fields.text("name"),
+                    .measured = fields.text("measured"),
+                    .columns = words(fields.text("columns")),
+                    .machine = fields.text("machine"),
+                    .family = named<ModelFamily>(fields.choice("family", {"gpt2", "llama"})),
+                    .type = fields.choice("type", {"bf16", "f16"}),
+                    .products = fields.choice("products", {"", "fp8"}),
+                    .recompute = recompute_of(fields),
+                    .zero = static_cast<int>(fields.integer("zero", 0, 3, 0)),
+                    .sequence_parallel = fields.flag("sequence_parallel"),
+                    .reduces_in_bf16 = fields.flag("reduces_in_bf16"),
+                    .one_bucket = !fields.flag("many_buckets"),
+                    .dropout = fields.number("dropout", 0, 1, 0.1)};
   s.closed_form_flops = s.recompute == Recompute::full ? 4.0 / 3 : 1;
   const std::string name = fields.text("software");
   const auto found = software.find(name);
@@ -64,7 +64,7 @@ Series series_of(TomlFields fields, const std::map<std::string, Software>& softw
 
 }  // namespace
 
-std::vector<Series> read_series(const std::filesystem::path& file) {
+std::vector<PublishedSeries> read_series(const std::filesystem::path& file) {
   const FieldsFile described{file.string(), "file of assumptions", "correct the line (docs/planner.md)"};
   toml::table all;
   try {
@@ -78,7 +78,7 @@ std::vector<Series> read_series(const std::filesystem::path& file) {
   std::map<std::string, Software> software;
   if (auto tables = top.table("software"))
     for (const std::string& name : tables->keys()) software[name] = software_of(*tables->table(name.c_str()));
-  std::vector<Series> series;
+  std::vector<PublishedSeries> series;
   for (const TomlFields& row : top.tables("series")) series.push_back(series_of(row, software));
   top.finish();
   return series;

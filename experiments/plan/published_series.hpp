@@ -16,7 +16,7 @@
 
 namespace chorale::plan {
 
-struct Series {
+struct PublishedSeries {
   std::string name, measured;               // name of the table; name of the column
   std::vector<std::string> columns;         // settings that the table's rows must have
   bool one_host = true, many_hosts = true;  // whether rows on one host, and on several, belong to the series
@@ -34,6 +34,6 @@ struct Series {
   double closed_form_flops = 1;  // flops of a step, relative to a step without recomputation
 };
 
-std::vector<Series> read_series(const std::filesystem::path& file);
+std::vector<PublishedSeries> read_series(const std::filesystem::path& file);
 
 }  // namespace chorale::plan

@@ -13,36 +13,36 @@
 namespace chorale::plan {
 namespace {
 
-enum class Use { setting, measured, ignored };
-struct Column {
+enum class ColumnUse { setting, measured, ignored };
+struct PublishedColumn {
   const char *name, *also;
-  Use use;
+  ColumnUse use;
   double most = 0;  // largest value of a setting, which is a whole number from 1 on
 };
 // Names of columns. `also` is the name that other papers use.
-constexpr Column columns[] = {
-    {"hidden", "hidden size", Use::setting, 1e6},
-    {"heads", "attention heads", Use::setting, 1e5},
-    {"layers", "# layers", Use::setting, 1e5},
-    {"sequence", "sequence length", Use::setting, 1e8},
-    {"t", "tensor parallelism", Use::setting, 1e4},
-    {"p", "pipeline parallelism", Use::setting, 1e4},
-    {"d", "data parallelism", Use::setting, 1e6},
-    {"gpus", "# gpus", Use::setting, 1e6},
-    {"batch", "global batch", Use::setting, 1e8},
-    {"sequences", "", Use::setting, 1e8},
-    {"micro_batch", "micro batch", Use::setting, 1e5},
-    {"micro_batches", "", Use::setting, 1e8},
-    {"interleave", "", Use::setting, 1e4},
-    {"billion", "parameters (billion)", Use::ignored},
-    {"model_billion", "", Use::ignored},
-    {"tflops_per_gpu", "", Use::measured},
-    {"zero3_tflops", "", Use::measured},
-    {"ptdp_tflops", "", Use::measured},
-    {"full_recompute_s", "", Use::measured},
-    {"sp_selective_s", "", Use::measured},
-    {"step_s", "", Use::measured},
-    {"iteration time (ms)", "", Use::measured},
+constexpr PublishedColumn columns[] = {
+    {"hidden", "hidden size", ColumnUse::setting, 1e6},
+    {"heads", "attention heads", ColumnUse::setting, 1e5},
+    {"layers", "# layers", ColumnUse::setting, 1e5},
+    {"sequence", "sequence length", ColumnUse::setting, 1e8},
+    {"t", "tensor parallelism", ColumnUse::setting, 1e4},
+    {"p", "pipeline parallelism", ColumnUse::setting, 1e4},
+    {"d", "data parallelism", ColumnUse::setting, 1e6},
+    {"gpus", "# gpus", ColumnUse::setting, 1e6},
+    {"batch", "global batch", ColumnUse::setting, 1e8},
+    {"sequences", "", ColumnUse::setting, 1e8},
+    {"micro_batch", "micro batch", ColumnUse::setting, 1e5},
+    {"micro_batches", "", ColumnUse::setting, 1e8},
+    {"interleave", "", ColumnUse::setting, 1e4},
+    {"billion", "parameters (billion)", ColumnUse::ignored},
+    {"model_billion", "", ColumnUse::ignored},
+    {"tflops_per_gpu", "", ColumnUse::measured},
+    {"zero3_tflops", "", ColumnUse::measured},
+    {"ptdp_tflops", "", ColumnUse::measured},
+    {"full_recompute_s", "", ColumnUse::measured},
+    {"sp_selective_s", "", ColumnUse::measured},
+    {"step_s", "", ColumnUse::measured},
+    {"iteration time (ms)", "", ColumnUse::measured},
 };
 
 std::string trimmed(std::string text) {
@@ -53,24 +53,24 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-double number_in(const std::string& cell, const Column& column, const std::string& where) {
+double number_in(const std::string& cell, const PublishedColumn& column, const std::string& where) {
   double value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   const bool number = error == std::errc() && end == cell.data() + cell.size() && value > 0 && value < 1e15;
-  const bool whole = column.use != Use::setting || (value <= column.most && value == std::floor(value));
+  const bool whole = column.use != ColumnUse::setting || (value <= column.most && value == std::floor(value));
   if (!number || !whole)
     usage_error("the table has a wrong cell", fmt::format("{}: {} is \"{}\"", where, column.name, cell),
-                column.use == Use::setting
+                column.use == ColumnUse::setting
                     ? fmt::format("correct the line; it is a whole number from 1 to {:g}", column.most)
                     : "correct the line; measurements are positive numbers");
   return value;
 }
 
-const Column& column_named(const std::string& name, const std::string& where) {
-  const auto is_it = [&](const Column& c) { return name == c.name || (!name.empty() && name == c.also); };
-  if (const Column* const found = std::ranges::find_if(columns, is_it); found != std::end(columns)) return *found;
+const PublishedColumn& column_named(const std::string& name, const std::string& where) {
+  const auto is_it = [&](const PublishedColumn& c) { return name == c.name || (!name.empty() && name == c.also); };
+  if (const PublishedColumn* const found = std::ranges::find_if(columns, is_it); found != std::end(columns)) return *found;
   std::vector<std::string> names;
-  for (const Column& c : columns) names.emplace_back(c.name);
+  for (const PublishedColumn& c : columns) names.emplace_back(c.name);
   usage_error("the table has an unknown column", fmt::format("{}: \"{}\"", where, name),
               did_you_mean(name, names, "columns are " + join(names, ", ")));
 }
@@ -84,7 +84,7 @@ bool says_nothing(const std::string& line) {
 
 PublishedTable read_published(const std::filesystem::path& file) {
   PublishedTable table;
-  std::vector<const Column*> known;
+  std::vector<const PublishedColumn*> known;
   std::size_t number = 0;
   for (const std::string& line : split(config_text(file, "--table"), '\n')) {
     ++number;
@@ -93,9 +93,9 @@ PublishedTable read_published(const std::filesystem::path& file) {
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (known.empty()) {
       for (const std::string& cell : cells) known.push_back(&column_named(trimmed(cell), where));
-      for (const Column* column : known) {
-        if (column->use == Use::setting) table.settings.emplace_back(column->name);
-        if (column->use == Use::measured) table.measured.emplace_back(column->name);
+      for (const PublishedColumn* column : known) {
+        if (column->use == ColumnUse::setting) table.settings.emplace_back(column->name);
+        if (column->use == ColumnUse::measured) table.measured.emplace_back(column->name);
       }
       continue;
     }

@@ -22,11 +22,11 @@ class Question {
 };
 
 using QuestionPointer = std::unique_ptr<Question>;
-QuestionPointer one_layout(Asked& asked);
-QuestionPointer longest_sequence(Asked& asked);
-QuestionPointer all_layouts(Asked& asked);
-QuestionPointer fastest_ways(Asked& asked);
-QuestionPointer published_table(Asked& asked);
+QuestionPointer one_layout(AskedPlan& asked);
+QuestionPointer longest_sequence(AskedPlan& asked);
+QuestionPointer all_layouts(AskedPlan& asked);
+QuestionPointer fastest_ways(AskedPlan& asked);
+QuestionPointer published_table(AskedPlan& asked);
 
 // Scripts read from the exit code whether a layout fits.
 inline int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Exit::check); }
@@ -38,6 +38,6 @@ struct PlacedRequest {
   PlanRequest request;
   std::vector<std::string> choices;
 };
-PlacedRequest place(Asked& asked, bool any_length);
+PlacedRequest place(AskedPlan& asked, bool any_length);
 
 }  // namespace chorale::plan

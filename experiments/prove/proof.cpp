@@ -42,7 +42,7 @@ TextTable table_of(const std::vector<Proof>& proofs) {
   return table;
 }
 
-Records::Records(Recorder& recorder, const std::vector<Case>& cases)
+ProofRecords::ProofRecords(Recorder& recorder, const std::vector<Case>& cases)
     : recorder_(recorder),
       verdicts_(cases.size(), "not compared"),
       proofs_(recorder.table<ProofRow>({.group = "proofs", .rows = "row", .live = true})),
@@ -61,7 +61,7 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
   flush();
 }
 
-void Records::add(const Proof& proof) {
+void ProofRecords::add(const Proof& proof) {
   const History& history = proof.history;
   const Difference difference = proof.difference.value_or(Difference{});
   verdicts_[static_cast<std::size_t>(proof.number)] = proof.verdict();
@@ -76,14 +76,14 @@ void Records::add(const Proof& proof) {
   }
 }
 
-void Records::write_verdicts() { recorder_.texts("cases", "verdict", "number", verdicts_); }
+void ProofRecords::write_verdicts() { recorder_.texts("cases", "verdict", "number", verdicts_); }
 
-void Records::flush() {
+void ProofRecords::flush() {
   write_verdicts();
   recorder_.flush();
 }
 
-void Records::finish(const std::string& status) {
+void ProofRecords::finish(const std::string& status) {
   write_verdicts();
   recorder_.finish(status);
 }

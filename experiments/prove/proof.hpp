@@ -58,9 +58,9 @@ struct StepRow {
   }
 };
 
-class Records {
+class ProofRecords {
  public:
-  Records(Recorder& recorder, const std::vector<Case>& cases);
+  ProofRecords(Recorder& recorder, const std::vector<Case>& cases);
   void add(const Proof& proof);  // buffered until flush()
   void flush();
   void finish(const std::string& status);

@@ -15,7 +15,7 @@ const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm
                                             "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
                                             "cache",      "memory",   "device",    "hosts"};
 
-struct Found {
+struct BenchBlock {
   std::string block, settings;  // `settings`: see other_settings
   std::string pretended;        // --hosts: the hosts that the algorithms were told to assume
   std::map<std::string, std::vector<std::string>> words;
@@ -33,9 +33,9 @@ struct Found {
   }
 };
 
-Found find_in(const Run& run) {
-  Found found{.block = run.block, .settings = other_settings(run), .pretended = run.setting("hosts")};
-  const Group group = run.group("series");
+BenchBlock find_in(const RecordedRun& run) {
+  BenchBlock found{.block = run.block, .settings = other_settings(run), .pretended = run.setting("hosts")};
+  const RecordGroup group = run.group("series");
   for (const char* column : {"op", "backend", "algorithm", "chosen", "chunks"}) found.words[column] = group.words(column);
   for (const char* column : conditions) found.words[column] = group.words(column);
   if (const auto machine = run.root().words("simulated_on"); !machine.empty())
@@ -62,8 +62,8 @@ std::string words_for(const std::string& column, const std::string& value) {
 // Names the questions of all rows. A name states the conditions that differ between the rows of its operation.
 class Questions {
  public:
-  explicit Questions(const std::vector<Found>& all) {
-    for (const Found& found : all)
+  explicit Questions(const std::vector<BenchBlock>& all) {
+    for (const BenchBlock& found : all)
       for (std::size_t row = 0; row < found.rows; ++row) {
         auto& seen = seen_[found.word("op", row)];
         for (const char* column : conditions) seen[column].insert(found.word(column, row));
@@ -71,7 +71,7 @@ class Questions {
       }
   }
 
-  std::string name(const Found& found, std::size_t row) const {
+  std::string name(const BenchBlock& found, std::size_t row) const {
     const auto& seen = seen_.at(found.word("op", row));
     const auto differs = [&](const char* column) { return seen.at(column).size() > 1; };
     std::string name = found.word("op", row);
@@ -90,7 +90,7 @@ class Questions {
 
 }  // namespace
 
-std::string other_settings(const Run& run) {
+std::string other_settings(const RecordedRun& run) {
   std::string text;
   for (const auto& [key, words] : run.differing)
     if (!told_by_columns.count(key)) text += ", " + words;
@@ -98,11 +98,11 @@ std::string other_settings(const Run& run) {
 }
 
 std::vector<BenchRow> bench_rows(const RecordSet& records) {
-  std::vector<Found> all;
+  std::vector<BenchBlock> all;
   std::set<std::string> chunks;
   for (const auto& same : records.labeled("series"))
-    for (const Run* run : same) all.push_back(find_in(*run));
-  for (const Found& found : all)
+    for (const RecordedRun* run : same) all.push_back(find_in(*run));
+  for (const BenchBlock& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) chunks.insert(found.word("chunks", row));
   const Questions questions(all);
   struct Measured {
@@ -112,7 +112,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
   std::vector<BenchRow> rows;
   std::vector<Measured> measured;             // for each row
   std::map<std::string, std::size_t> places;  // the index in `rows`, by question, name and bytes
-  for (const Found& found : all)
+  for (const BenchBlock& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string question = questions.name(found, row);
       std::string name = found.word("backend", row) + " " + found.word("algorithm", row);

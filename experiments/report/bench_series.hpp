@@ -30,7 +30,7 @@ struct BenchRow {
 std::vector<BenchRow> bench_rows(const RecordSet& records);
 
 // The settings that tell benchmarks apart and that no column of /series states: ", compare-calls false".
-std::string other_settings(const Run& run);
+std::string other_settings(const RecordedRun& run);
 
 std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);           // blocks of the row that has the fewest
 std::string spreads_of(const std::vector<BenchRow>& rows);                 // the column heading for their intervals

@@ -11,9 +11,9 @@
 namespace chorale::report {
 namespace {
 
-ByBlock medians_by(std::string Run::*name, const std::vector<const Run*>& runs, const Samples& samples) {
+ByBlock medians_by(std::string RecordedRun::*name, const std::vector<const RecordedRun*>& runs, const Samples& samples) {
   std::map<std::string, std::vector<double>> medians;
-  for (const Run* run : runs)
+  for (const RecordedRun* run : runs)
     if (const std::vector<double> measured = samples(*run); !measured.empty())
       medians[run->*name].push_back(summarize(measured).median);
   ByBlock blocks;
@@ -23,28 +23,28 @@ ByBlock medians_by(std::string Run::*name, const std::vector<const Run*>& runs, 
 
 }  // namespace
 
-ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples) {
-  return medians_by(&Run::block, runs, samples);
+ByBlock per_block(const std::vector<const RecordedRun*>& runs, const Samples& samples) {
+  return medians_by(&RecordedRun::block, runs, samples);
 }
 
-ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples) {
-  return medians_by(&Run::launch, runs, samples);
+ByBlock per_launch(const std::vector<const RecordedRun*>& runs, const Samples& samples) {
+  return medians_by(&RecordedRun::launch, runs, samples);
 }
 
-Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples) {
+Summary spread_of(const std::vector<const RecordedRun*>& runs, const Samples& samples) {
   return runs.size() == 1 ? summarize(samples(*runs.front())) : summarize(per_block(runs, samples));
 }
 
-std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers) {
-  std::map<const Run*, std::vector<double>> of_run;
+std::vector<Summary> each_over_repetitions(const std::vector<const RecordedRun*>& runs, const Samples& numbers) {
+  std::map<const RecordedRun*, std::vector<double>> of_run;
   std::size_t count = 0;
-  for (const Run* run : runs) {
+  for (const RecordedRun* run : runs) {
     of_run[run] = numbers(*run);
     if (count == 0) count = of_run[run].size();
   }
   std::vector<Summary> all(count, {.median = absent, .ci_low = absent, .ci_high = absent});
   for (std::size_t i = 0; i < count; ++i) {
-    const ByBlock blocks = per_block(runs, [&](const Run& run) {
+    const ByBlock blocks = per_block(runs, [&](const RecordedRun& run) {
       const std::vector<double>& own = of_run[&run];
       return own.size() == count && std::isfinite(own[i]) ? std::vector{own[i]} : std::vector<double>{};
     });
@@ -53,8 +53,9 @@ std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, 
   return all;
 }
 
-Summary over_repetitions(const std::vector<const Run*>& runs, const std::function<double(const Run&)>& number) {
-  return each_over_repetitions(runs, [&](const Run& run) { return std::vector{number(run)}; }).at(0);
+Summary over_repetitions(const std::vector<const RecordedRun*>& runs,
+                         const std::function<double(const RecordedRun&)>& number) {
+  return each_over_repetitions(runs, [&](const RecordedRun& run) { return std::vector{number(run)}; }).at(0);
 }
 
 std::vector<double> medians_of(const std::vector<Summary>& summaries) {

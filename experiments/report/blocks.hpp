@@ -13,21 +13,22 @@
 
 namespace chorale::report {
 
-using Samples = std::function<std::vector<double>(const Run&)>;  // the steps or the calls of one run
+using Samples = std::function<std::vector<double>(const RecordedRun&)>;  // the steps or the calls of one run
 
-ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples);
-ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
+ByBlock per_block(const std::vector<const RecordedRun*>& runs, const Samples& samples);
+ByBlock per_launch(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 
 // The median of the blocks and their spread: the 95 % interval for six blocks or more, otherwise the extremes. For a single
 // run, median and spread are those of its samples, and say nothing about the next run.
-Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
+Summary spread_of(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 
 // The median over the blocks, with their spread, of a number that each run has once. Runs without the number (NaN) do not
 // count; the median is NaN if no run has it.
-Summary over_repetitions(const std::vector<const Run*>& runs, const std::function<double(const Run&)>& number);
+Summary over_repetitions(const std::vector<const RecordedRun*>& runs,
+                         const std::function<double(const RecordedRun&)>& number);
 
 // The same for each of several numbers, such as one per rank. A run with a different count of numbers is ignored.
-std::vector<Summary> each_over_repetitions(const std::vector<const Run*>& runs, const Samples& numbers);
+std::vector<Summary> each_over_repetitions(const std::vector<const RecordedRun*>& runs, const Samples& numbers);
 std::vector<double> medians_of(const std::vector<Summary>& summaries);
 
 // The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions". `blocks`

@@ -26,7 +26,7 @@ inline constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 inline constexpr double narrow_width = 380, half_width = 600, whole_width = 1200;  // widths of drawings
 
-struct Axis {
+struct ChartAxis {
   std::string name;
   Unit unit = Unit::plain;
   Scale::Spacing spacing = Scale::Spacing::linear;
@@ -53,7 +53,7 @@ struct Line {
 
 struct LineChart {
   std::string title, description;
-  Axis x, y;
+  ChartAxis x, y;
   std::vector<Line> lines;
   std::string hollow = {};  // what hollow marks mean, for the legend
   std::string note = {};    // a few words above the plot, on the right
@@ -68,7 +68,7 @@ struct Bar {
 
 struct BarChart {
   std::string title, description;
-  Axis axis;
+  ChartAxis axis;
   std::vector<std::string> parts;  // the names of the parts, for the legend; a single part gets none
   std::vector<Bar> bars;
 };

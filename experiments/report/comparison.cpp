@@ -14,8 +14,8 @@ namespace chorale::report {
 namespace {
 
 // The seconds of a phase in every step, averaged over the ranks.
-std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
-  const Group group = run.group("phases");
+std::vector<double> phase_of_steps(const RecordedRun& run, const std::string& phase) {
+  const RecordGroup group = run.group("phases");
   const auto phases = group.words("phase");
   const auto shape = group.shape("phase_time");
   const auto at = static_cast<std::size_t>(std::find(phases.begin(), phases.end(), phase) - phases.begin());
@@ -29,25 +29,25 @@ std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
   return means;
 }
 
-void add_training(std::vector<Metric>& metrics, const std::string& label, const std::vector<const Run*>& runs) {
+void add_training(std::vector<Metric>& metrics, const std::string& label, const std::vector<const RecordedRun*>& runs) {
   const auto add = [&](const Metric& kind, const Samples& steps) {
     Metric metric = kind;
     if (!label.empty()) metric.name = label + ": " + kind.name;
-    metric.launches = per_launch(runs, [&](const Run& run) { return run.steady(steps(run)); });
+    metric.launches = per_launch(runs, [&](const RecordedRun& run) { return run.steady(steps(run)); });
     if (!metric.launches.empty()) metrics.push_back(std::move(metric));
   };
   const auto of_train = [](const char* column) {
-    return [column](const Run& run) { return run.group("train").numbers(column); };
+    return [column](const RecordedRun& run) { return run.group("train").numbers(column); };
   };
   add({"tokens_per_s", Unit::per_second, true, true}, of_train("tokens_per_s"));
   add({"step_time", Unit::seconds, false, true}, of_train("step_time"));
   for (const char* phase : {"forward", "backward", "optimizer", "comm_exposed", "bubble"})
-    add({phase, Unit::seconds}, [phase](const Run& run) { return phase_of_steps(run, phase); });
+    add({phase, Unit::seconds}, [phase](const RecordedRun& run) { return phase_of_steps(run, phase); });
 }
 
 // The name of each row of /series: what was measured, each condition that differs from the usual one, and the settings
 // that tell runs apart.
-std::vector<std::string> series_names(const Group& series, const std::string& settings) {
+std::vector<std::string> series_names(const RecordGroup& series, const std::string& settings) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
        {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "cache", "memory", "in_place", "ranks", "hosts"})
@@ -78,11 +78,11 @@ std::vector<std::string> series_names(const Group& series, const std::string& se
 }
 
 // Adds the latencies. A row of /series gives the median of its calls, each timed on its slowest rank.
-void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
-  std::map<std::string, std::map<const Run*, double>> medians;  // seconds, by name of the series
-  std::vector<std::string> names;                               // names of the series, in order of first appearance
-  for (const Run* run : runs) {
-    const Group series = run->group("series");
+void add_bench(std::vector<Metric>& metrics, const std::vector<const RecordedRun*>& runs) {
+  std::map<std::string, std::map<const RecordedRun*, double>> medians;  // seconds, by name of the series
+  std::vector<std::string> names;                                       // names of the series, in order of first appearance
+  for (const RecordedRun* run : runs) {
+    const RecordGroup series = run->group("series");
     const auto of_run = series_names(series, other_settings(*run));
     const auto median = series.numbers("median");
     for (std::size_t row = 0; row < std::min(of_run.size(), median.size()); ++row) {
@@ -92,7 +92,7 @@ void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs
   }
   for (const std::string& name : names) {
     const auto& of_series = medians[name];
-    const ByBlock launches = per_launch(runs, [&](const Run& run) {
+    const ByBlock launches = per_launch(runs, [&](const RecordedRun& run) {
       const auto found = of_series.find(&run);
       return found == of_series.end() ? std::vector<double>{} : std::vector<double>{found->second};
     });
@@ -102,7 +102,7 @@ void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs
 
 double median_of(const ByBlock& launches) { return summarize(launches).median; }
 
-std::string verdict_on(const Difference& d) {
+std::string verdict_on(const MetricDifference& d) {
   if (!d.contrast.enough()) return "too few runs to tell";
   if (std::isnan(d.p)) return "-";
   if (!d.real()) return "~";
@@ -122,11 +122,11 @@ const char* name_of(Unit unit) {
 }
 
 // The table for programs: plain numbers, and columns for what the text table says in words.
-TextTable table_for_programs(const std::vector<Difference>& differences) {
+TextTable table_for_programs(const std::vector<MetricDifference>& differences) {
   TextTable table(
       {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});
   const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : ""; };
-  for (const Difference& d : differences) {
+  for (const MetricDifference& d : differences) {
     const Contrast& c = d.contrast;
     table.add({d.name, name_of(d.unit), number(d.one), number(d.other), std::to_string(d.launches_of_one),
                std::to_string(d.launches_of_other), c.paired ? "yes" : "no", number(c.ratio), number(c.low), number(c.high),
@@ -159,13 +159,13 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
       if (metric.is_speed) all.missing.push_back(metric.name);
       continue;
     }
-    Difference d{metric.name,
-                 metric.unit,
-                 median_of(metric.launches),
-                 median_of(same->launches),
-                 metric.launches.size(),
-                 same->launches.size(),
-                 contrast(metric.launches, same->launches)};
+    MetricDifference d{metric.name,
+                       metric.unit,
+                       median_of(metric.launches),
+                       median_of(same->launches),
+                       metric.launches.size(),
+                       same->launches.size(),
+                       contrast(metric.launches, same->launches)};
     d.loss = metric.more_is_better ? 1 - d.contrast.ratio : d.contrast.ratio - 1;
     d.worst = metric.more_is_better ? 1 - d.contrast.low : d.contrast.high - 1;
     d.fall = 1 - (metric.more_is_better ? d.contrast.low : 1 / d.contrast.high);
@@ -179,10 +179,10 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
   return all;
 }
 
-TextTable table_of(const std::vector<Difference>& differences, const std::string& format) {
+TextTable table_of(const std::vector<MetricDifference>& differences, const std::string& format) {
   if (format == "csv" || format == "json") return table_for_programs(differences);
   TextTable table({"metric", "A", "B", "launches", "B / A", "95 % interval", "p", "verdict"});
-  for (const Difference& d : differences) {
+  for (const MetricDifference& d : differences) {
     const Contrast& c = d.contrast;
     table.add({d.name, quantity(d.one, d.unit), quantity(d.other, d.unit),
                c.paired ? fmt::format("{} pair{}", c.blocks, c.blocks == 1 ? "" : "s")
@@ -194,10 +194,10 @@ TextTable table_of(const std::vector<Difference>& differences, const std::string
   return table;
 }
 
-std::string legend_of(const std::vector<Difference>& differences) {
+std::string legend_of(const std::vector<MetricDifference>& differences) {
   std::size_t told = 0;
   bool paired = false, alone = false, pairs = false, apart = false, few_of_bench = false, few_of_training = false;
-  for (const Difference& d : differences) {
+  for (const MetricDifference& d : differences) {
     const bool tested = d.contrast.enough() && !std::isnan(d.p), has_ratio = std::isfinite(d.contrast.ratio);
     told += tested;
     pairs |= has_ratio && d.contrast.paired, apart |= has_ratio && !d.contrast.paired;
@@ -228,16 +228,16 @@ std::string legend_of(const std::vector<Difference>& differences) {
   return text;
 }
 
-std::vector<Difference> slower(const std::vector<Difference>& differences, double threshold) {
-  std::vector<Difference> found;
-  for (const Difference& d : differences)
+std::vector<MetricDifference> slower(const std::vector<MetricDifference>& differences, double threshold) {
+  std::vector<MetricDifference> found;
+  for (const MetricDifference& d : differences)
     if (d.is_speed && d.loss > threshold && d.real()) found.push_back(d);
   return found;
 }
 
-std::vector<Difference> perhaps_slower(const std::vector<Difference>& differences, double threshold) {
-  std::vector<Difference> found;
-  for (const Difference& d : differences)
+std::vector<MetricDifference> perhaps_slower(const std::vector<MetricDifference>& differences, double threshold) {
+  std::vector<MetricDifference> found;
+  for (const MetricDifference& d : differences)
     if (d.is_speed && d.worst > threshold && !(d.loss > threshold && d.real())) found.push_back(d);
   return found;
 }

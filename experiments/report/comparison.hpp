@@ -28,7 +28,7 @@ struct Metric {
 
 std::vector<Metric> metrics_of(const RecordSet& records);
 
-struct Difference {
+struct MetricDifference {
   std::string name;
   Unit unit;
   double one = 0, other = 0;  // medians of the launches
@@ -43,7 +43,7 @@ struct Difference {
 };
 
 struct Comparison {
-  std::vector<Difference> differences;
+  std::vector<MetricDifference> differences;
   std::vector<std::string> missing;  // names of the speeds that only `one` has
 };
 
@@ -52,12 +52,12 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
 // The table of the differences, and the lines below it that explain the columns. A and B are medians of the launches, but
 // B / A, its interval and p belong to the geometric mean. If some launches are stalled, the two can differ widely.
 // For csv and json, every quantity is a number, and a column names the unit of A and B.
-TextTable table_of(const std::vector<Difference>& differences, const std::string& format);
-std::string legend_of(const std::vector<Difference>& differences);
+TextTable table_of(const std::vector<MetricDifference>& differences, const std::string& format);
+std::string legend_of(const std::vector<MetricDifference>& differences);
 
 // Speeds that fell by more than the threshold and by more than chance.
-std::vector<Difference> slower(const std::vector<Difference>& differences, double threshold);
+std::vector<MetricDifference> slower(const std::vector<MetricDifference>& differences, double threshold);
 // Other speeds for which such a fall cannot be excluded: their intervals reach beyond the threshold.
-std::vector<Difference> perhaps_slower(const std::vector<Difference>& differences, double threshold);
+std::vector<MetricDifference> perhaps_slower(const std::vector<MetricDifference>& differences, double threshold);
 
 }  // namespace chorale::report

@@ -15,22 +15,22 @@ std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& recor
   std::vector<std::pair<std::string, Values>> all;
   const auto tell = [&](const std::string& name, auto of) {
     Values values;
-    for (const Run& run : records.runs) values.insert(of(run));
+    for (const RecordedRun& run : records.runs) values.insert(of(run));
     all.emplace_back(name, std::move(values));
   };
   const auto attribute = [](const char* name) {
-    return [name](const Run& run) {
+    return [name](const RecordedRun& run) {
       const auto found = run.attributes.find(name);
       return found == run.attributes.end() ? std::string() : found->second;
     };
   };
-  tell("command", [](const Run& run) { return run.command; });
+  tell("command", [](const RecordedRun& run) { return run.command; });
   tell("machine", attribute("machine"));
   tell("hosts", attribute("hostlist"));
   tell("ranks of each host", attribute("topology"));
   tell("ranks", attribute("jobsize"));
-  tell("layout", [](const Run& run) { return run.layout; });
-  for (const std::string& key : settings) tell(key, [&](const Run& run) { return run.setting(key); });
+  tell("layout", [](const RecordedRun& run) { return run.layout; });
+  for (const std::string& key : settings) tell(key, [&](const RecordedRun& run) { return run.setting(key); });
   for (const auto& [name, fact] : {std::pair{"commit", "git_commit"}, {"compiler", "compiler"}, {"flags", "cxxflags"}})
     tell(name, attribute(fact));
   return all;
@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& recor
 
 std::set<std::string> settings_of(const RecordSet& records) {
   std::set<std::string> keys;
-  for (const Run& run : records.runs)
+  for (const RecordedRun& run : records.runs)
     for (const auto& [key, value] : run.settings)
       if (tells_runs_apart(key)) keys.insert(key);
   return keys;

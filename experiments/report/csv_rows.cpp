@@ -46,7 +46,7 @@ std::string column_name(const std::string& title) {
   return name == "tokens per s" ? "tokens/s" : name == "eval loss" ? "held-out loss" : name;
 }
 
-void add_table(Run& run, const std::string& group, const std::string& name, const std::string& cell) {
+void add_table(RecordedRun& run, const std::string& group, const std::string& name, const std::string& cell) {
   run.tables[group] = {{.name = "step", .dimensions = {"step"}, .shape = {1}, .cells = {"1"}},
                        {.name = name, .dimensions = {"step"}, .shape = {1}, .cells = {cell}}};
 }
@@ -71,10 +71,10 @@ std::vector<std::string> with_rows_beside(const std::vector<std::string>& files)
   return all;
 }
 
-std::vector<Run> runs_in_csv(const std::string& file) {
+std::vector<RecordedRun> runs_in_csv(const std::string& file) {
   const auto text = contents_of(file);
   if (!text) usage_error("a CSV file cannot be read", file, "check the path");
-  std::vector<Run> runs;
+  std::vector<RecordedRun> runs;
   Cells titles;
   std::size_t number = 0;
   for (std::string line : split(*text, '\n')) {
@@ -104,7 +104,8 @@ std::vector<Run> runs_in_csv(const std::string& file) {
       refuse(file, number,
              fmt::format("{} cells, but {} columns: cells with commas need quotes", cells.size(), titles.size()));
     if (cell("label").empty()) refuse(file, number, "the label is empty");
-    Run run{.id = fmt::format("{}:{}", file, number), .label = cell("label"), .command = another_program, .status = "ok"};
+    RecordedRun run{
+        .id = fmt::format("{}:{}", file, number), .label = cell("label"), .command = another_program, .status = "ok"};
     run.launch = run.block = run.id;
     add_table(run, "train", "tokens_per_s", positive("tokens/s"));
     if (!cell("held-out loss").empty()) add_table(run, "eval", "loss", positive("held-out loss"));
@@ -115,7 +116,7 @@ std::vector<Run> runs_in_csv(const std::string& file) {
   return runs;
 }
 
-void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& rows) {
+void append_to_summary(std::vector<Variable>& summary, const std::vector<RecordedRun>& rows) {
   if (rows.empty() || summary.empty()) return;
   const std::string dimension = summary.front().dimensions.at(0);
   const auto before = static_cast<std::size_t>(summary.front().shape.at(0));
@@ -124,7 +125,7 @@ void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& r
       summary.push_back(
           {needed, "1", {dimension}, {static_cast<std::int64_t>(before)}, std::vector<std::string>(before, "nan")});
   std::map<std::string, int> repetitions;  // by label
-  for (const Run& run : rows) {
+  for (const RecordedRun& run : rows) {
     const std::string repetition = fmt::format("{}", ++repetitions[run.label]);
     const auto last = [&](const char* group, const char* name) {
       const std::vector<std::string> cells = run.group(group).words(name);

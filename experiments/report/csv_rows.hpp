@@ -15,9 +15,9 @@ inline constexpr const char* rows_beside = "outside.csv";  // read with every re
 bool is_csv(const std::string& file);
 // Adds the CSV files that lie beside these files, unless they are already among them.
 std::vector<std::string> with_rows_beside(const std::vector<std::string>& files);
-std::vector<Run> runs_in_csv(const std::string& file);  // throws a usage error that names the line
+std::vector<RecordedRun> runs_in_csv(const std::string& file);  // throws a usage error that names the line
 
 // Appends such rows to the variables of /summary, each as one row of the suite's table: "mine-r1", "mine-r2", ….
-void append_to_summary(std::vector<Variable>& summary, const std::vector<Run>& rows);
+void append_to_summary(std::vector<Variable>& summary, const std::vector<RecordedRun>& rows);
 
 }  // namespace chorale::report

@@ -9,7 +9,7 @@ namespace chorale::report {
 namespace {
 
 // Empty if no load was measured. Older records do not say how many cores a host has.
-std::vector<OtherWork> work_in(const Group& ranks) {
+std::vector<OtherWork> work_in(const RecordGroup& ranks) {
   const std::vector<double> cores = ranks.numbers("others"), stolen = ranks.numbers("stolen"), load = ranks.numbers("load"),
                             of = ranks.numbers("cores");
   const std::vector<std::string> hosts = ranks.words("host");
@@ -27,8 +27,8 @@ std::vector<OtherWork> work_in(const Group& ranks) {
 
 std::string disturbance_of(const RecordSet& records) {
   std::vector<OtherWork> all;
-  std::set<const Source*> suites;  // a suite measures the load once for all its runs
-  for (const Run& run : records.runs) {
+  std::set<const RecordSource*> suites;  // a suite measures the load once for all its runs
+  for (const RecordedRun& run : records.runs) {
     if (!run.source || run.simulated() || suites.contains(run.source.get())) continue;
     std::vector<OtherWork> work = run.prefix.empty() ? std::vector<OtherWork>{} : work_in(run.source->group("/ranks"));
     if (!work.empty())

@@ -28,7 +28,7 @@ const std::set<std::string> said_by_shape{
 const std::set<std::string> says_nothing{"run-dir", "out",    "log-level", "log-interval", "save-interval", "no-save",
                                          "load",    "format", "config",    "trace-steps",  "launches",      "order"};
 
-std::string layout_of(const Run& run) {
+std::string layout_of(const RecordedRun& run) {
   Options options("train");
   train::LayoutFlags flags;
   flags.declare(options);
@@ -46,35 +46,35 @@ std::string layout_of(const Run& run) {
 
 // A name such as "6×384" does not state every setting of the shape. If two runs would have equal labels, adds the settings
 // in which they differ.
-void tell_shapes_apart(std::vector<Run>& runs) {
-  std::map<std::string, std::vector<Run*>> by_label;
-  for (Run& run : runs)
+void tell_shapes_apart(std::vector<RecordedRun>& runs) {
+  std::map<std::string, std::vector<RecordedRun*>> by_label;
+  for (RecordedRun& run : runs)
     if (run.command != another_program) by_label[run.label].push_back(&run);
   for (const auto& [label, same] : by_label)
     for (const std::string& key : said_by_shape) {
-      const auto differs = [&](const Run* run) { return run->setting(key) != same[0]->setting(key); };
+      const auto differs = [&](const RecordedRun* run) { return run->setting(key) != same[0]->setting(key); };
       if (key == "preset" || std::ranges::none_of(same, differs)) continue;
-      for (Run* const run : same) run->label += ", " + in_label(key, run->setting(key));
+      for (RecordedRun* const run : same) run->label += ", " + in_label(key, run->setting(key));
     }
 }
 
 // A row that was measured elsewhere is no repetition of a run that was measured here.
-void name_files(std::vector<Run>& runs) {
+void name_files(std::vector<RecordedRun>& runs) {
   std::set<std::string> ours;
-  for (const Run& run : runs)
+  for (const RecordedRun& run : runs)
     if (run.source) ours.insert(run.label);
-  for (Run& run : runs)
+  for (RecordedRun& run : runs)
     if (!run.source && ours.contains(run.label))
       run.label += fmt::format(" ({})", std::filesystem::path(run.id.substr(0, run.id.rfind(':'))).filename().string());
 }
 
 }  // namespace
 
-void label_all(std::vector<Run>& runs, const std::string& metric) {
+void label_all(std::vector<RecordedRun>& runs, const std::string& metric) {
   std::map<std::string, std::set<std::string>> differing;  // settings, by command
-  for (const Run& run : runs)
+  for (const RecordedRun& run : runs)
     if (!differing.contains(run.command)) differing[run.command] = settings_that_differ(runs, run.command);
-  for (Run& run : runs) {
+  for (RecordedRun& run : runs) {
     std::set<std::string> keys = differing[run.command];
     if (metric == by_loss) keys.erase("seed");
     std::vector<std::string> words;
@@ -96,9 +96,9 @@ void label_all(std::vector<Run>& runs, const std::string& metric) {
   tell_shapes_apart(runs);
 }
 
-std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command) {
+std::set<std::string> settings_that_differ(const std::vector<RecordedRun>& runs, const std::string& command) {
   std::map<std::string, std::set<std::string>> values;
-  for (const Run& run : runs)
+  for (const RecordedRun& run : runs)
     if (run.command == command)
       for (const auto& [key, value] : run.settings) values[key].insert(value);
   std::set<std::string> keys;

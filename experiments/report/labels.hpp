@@ -14,9 +14,9 @@
 namespace chorale::report {
 
 // Sets label, layout and differing of all runs. `metric`: what judges them (metric.hpp).
-void label_all(std::vector<Run>& runs, const std::string& metric);
+void label_all(std::vector<RecordedRun>& runs, const std::string& metric);
 
-std::set<std::string> settings_that_differ(const std::vector<Run>& runs, const std::string& command);
+std::set<std::string> settings_that_differ(const std::vector<RecordedRun>& runs, const std::string& command);
 bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
 std::string in_label(const std::string& setting, const std::string& value);  // "lr 0.001", as labels have it
 

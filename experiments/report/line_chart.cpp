@@ -13,7 +13,7 @@ constexpr double top = 26, bottom = 280;
 constexpr double units_per_point = 3.75, units_per_hover = 12, units_per_tick = 100;  // distances along the width
 constexpr std::size_t most_marks = 24, most_ticks = 6;
 
-Scale scale_of(const Axis& axis, const std::vector<double>& values) {
+Scale scale_of(const ChartAxis& axis, const std::vector<double>& values) {
   Scale scale(axis.spacing, axis.unit, values);
   if (axis.from_zero) scale.include(0);
   return scale;

@@ -76,7 +76,7 @@ std::string folded(const std::string& what, const std::string& html) {
 
 std::string attribute(const RecordSet& records, const std::string& name) {
   std::set<std::string> values;
-  for (const Run& run : records.runs)
+  for (const RecordedRun& run : records.runs)
     if (const auto found = run.attributes.find(name); found != run.attributes.end() && !found->second.empty())
       values.insert(found->second);
   return join({values.begin(), values.end()}, ", ");
@@ -84,7 +84,7 @@ std::string attribute(const RecordSet& records, const std::string& name) {
 
 std::string counted_commands(const RecordSet& records) {
   std::map<std::string, int> commands;
-  for (const Run& run : records.runs)
+  for (const RecordedRun& run : records.runs)
     ++commands[run.command == another_program ? run.command : trim("chorale " + run.command)];
   std::vector<std::string> words;
   for (const auto& [command, count] : commands)
@@ -93,7 +93,7 @@ std::string counted_commands(const RecordSet& records) {
 }
 
 std::string what_ran(const RecordSet& records) {
-  const Run* alone = records.runs.size() == 1 ? &records.runs.front() : nullptr;
+  const RecordedRun* alone = records.runs.size() == 1 ? &records.runs.front() : nullptr;
   std::string text = counted_commands(records) + (alone && alone->command == "train" ? ": " + alone->label : "");
   if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
     text.front() = static_cast<char>(text.front() - 'a' + 'A');
@@ -110,7 +110,7 @@ std::string facts_of(const RecordSet& records) {
   if (const std::string ran = what_ran(records); ran != title_of(records)) parts.push_back(ran);
   std::set<std::int64_t> ranks;
   std::vector<std::string> counts;
-  for (const Run& run : records.runs)
+  for (const RecordedRun& run : records.runs)
     if (run.command != another_program || run.attributes.contains("jobsize")) ranks.insert(run.ranks());
   for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
   parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
@@ -130,7 +130,7 @@ std::string facts_of(const RecordSet& records) {
 // A warning about runs that did not finish.
 std::string unfinished(const RecordSet& records) {
   std::vector<std::string> words;
-  for (const Run& run : records.runs)
+  for (const RecordedRun& run : records.runs)
     if (run.status != "ok" && !run.status.empty())
       words.push_back(fmt::format("{} ({}) is marked {}", run.label, run.id, run.status));
   if (words.empty()) return "";
@@ -199,7 +199,7 @@ std::string section_of(const FigureRow& row, const Figure& figure, const std::st
 
 std::string settings_of(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
-  for (const Run& run : records.runs) {
+  for (const RecordedRun& run : records.runs) {
     const auto command = run.attributes.find("cmdline");
     const bool has_launcher = run.ranks() > 1 && run.command != another_program;
     const std::string launcher = has_launcher ? fmt::format("mpirun -n {} ", run.ranks()) : "";

@@ -11,9 +11,9 @@ namespace chorale::report {
 const std::vector<Criterion>& all_criteria() {
   static const std::vector<Criterion> criteria{
       {by_speed, "Speed", true, Unit::plain, 4,
-       [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); }},
+       [](const RecordedRun& run) { return run.steady(run.group("train").numbers("tokens_per_s")); }},
       {by_loss, "Held-out loss", false, Unit::plain, 5,
-       [](const Run& run) {
+       [](const RecordedRun& run) {
          const double loss = held_out_loss(run);
          return std::isfinite(loss) ? std::vector{loss} : std::vector<double>{};
        }},
@@ -36,17 +36,17 @@ const Criterion& criterion_of(const RecordSet& records) {
   return found == all_criteria().end() ? all_criteria().front() : *found;
 }
 
-std::vector<std::vector<const Run*>> ranked(const RecordSet& records, const std::string& group) {
+std::vector<std::vector<const RecordedRun*>> ranked(const RecordSet& records, const std::string& group) {
   const Criterion& criterion = criterion_of(records);
-  const auto behind = [&](const std::vector<const Run*>& runs) {
+  const auto behind = [&](const std::vector<const RecordedRun*>& runs) {
     const ByBlock values = per_block(runs, criterion.samples);
     if (values.empty()) return std::numeric_limits<double>::infinity();
     return criterion.highest_is_best ? -summarize(values).median : summarize(values).median;
   };
-  std::vector<std::pair<double, std::vector<const Run*>>> labels;
+  std::vector<std::pair<double, std::vector<const RecordedRun*>>> labels;
   for (auto& runs : records.labeled(group)) labels.emplace_back(behind(runs), std::move(runs));
   std::ranges::stable_sort(labels, {}, [](const auto& label) { return label.first; });
-  std::vector<std::vector<const Run*>> ordered;
+  std::vector<std::vector<const RecordedRun*>> ordered;
   for (auto& [value, runs] : labels) ordered.push_back(std::move(runs));
   return ordered;
 }

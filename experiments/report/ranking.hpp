@@ -27,6 +27,6 @@ const Criterion& criterion_of(const RecordSet& records);
 
 // The runs that have this group, by label, the best label first. Labels without the number come last, in the order of the
 // files.
-std::vector<std::vector<const Run*>> ranked(const RecordSet& records, const std::string& group);
+std::vector<std::vector<const RecordedRun*>> ranked(const RecordSet& records, const std::string& group);
 
 }  // namespace chorale::report

@@ -27,9 +27,9 @@ double number_in(const std::string& cell) {
 }
 
 // The repetition of each run of a suite, by run id.
-std::map<std::string, std::string> repetitions_in(const Source& source) {
+std::map<std::string, std::string> repetitions_in(const RecordSource& source) {
   std::map<std::string, std::string> repetitions;
-  const Group summary = source.group("/summary");
+  const RecordGroup summary = source.group("/summary");
   const auto ids = summary.words("id"), numbers = summary.words("repetition");
   for (std::size_t run = 0; run < std::min(ids.size(), numbers.size()); ++run) repetitions[ids[run]] = numbers[run];
   return repetitions;
@@ -37,11 +37,11 @@ std::map<std::string, std::string> repetitions_in(const Source& source) {
 
 // Names the launch and the block of each run of a file. All runs of a suite have the same launch. Launches of a session
 // alternated with the launches in another record, so both records name them after the session.
-void name_launches(std::span<Run> runs, const Source& source) {
+void name_launches(std::span<RecordedRun> runs, const RecordSource& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();
   const auto repetitions = repetitions_in(source);
-  for (Run& run : runs) {
+  for (RecordedRun& run : runs) {
     const auto repetition = repetitions.find(run.id);
     run.launch = (session.empty() ? record : session) + (holds_launches ? "/" + run.id : "");
     run.block = run.launch + "/" + (repetition == repetitions.end() ? run.id : repetition->second);
@@ -58,8 +58,8 @@ std::string command_in(const std::string& command_line) {
   return found == words.end() ? "" : *found;
 }
 
-Run read_run(const std::shared_ptr<const Source>& source, const std::string& prefix) {
-  Run run{.source = source, .prefix = prefix};
+RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const std::string& prefix) {
+  RecordedRun run{.source = source, .prefix = prefix};
   for (const auto& [name, value] : source->reader.attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
   const auto attribute = [&](const std::string& name) {
     const auto found = run.attributes.find(name);
@@ -80,8 +80,8 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
 }
 
 // Makes the seed the block of a run, because repetitions with one seed have the same loss.
-void make_seeds_blocks(std::vector<Run>& runs) {
-  for (Run& run : runs)
+void make_seeds_blocks(std::vector<RecordedRun>& runs) {
+  for (RecordedRun& run : runs)
     if (const std::string seed = run.setting("seed"); run.command == "train" && !seed.empty()) run.block = "seed " + seed;
 }
 
@@ -103,31 +103,31 @@ std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t war
   return of_steps;
 }
 
-const Variable* Group::find(const std::string& name) const {
+const Variable* RecordGroup::find(const std::string& name) const {
   const auto found =
       std::find_if(variables_->begin(), variables_->end(), [&](const Variable& variable) { return variable.name == name; });
   return found == variables_->end() ? nullptr : &*found;
 }
 
-std::vector<std::string> Group::words(const std::string& name) const {
+std::vector<std::string> RecordGroup::words(const std::string& name) const {
   const Variable* variable = find(name);
   return variable ? variable->cells : std::vector<std::string>{};
 }
 
-std::vector<double> Group::numbers(const std::string& name) const {
+std::vector<double> RecordGroup::numbers(const std::string& name) const {
   std::vector<double> values;
   for (const std::string& cell : words(name)) values.push_back(number_in(cell));
   return values;
 }
 
-std::vector<std::int64_t> Group::shape(const std::string& name) const {
+std::vector<std::int64_t> RecordGroup::shape(const std::string& name) const {
   const Variable* variable = find(name);
   if (!variable) return {};
   const bool rows = !variable->dimensions.empty() && variable->dimensions.front() == "step";
   return {variable->shape.begin() + (rows ? 1 : 0), variable->shape.end()};
 }
 
-std::vector<double> Group::medians(const std::string& name) const {
+std::vector<double> RecordGroup::medians(const std::string& name) const {
   const std::vector<double> values = numbers(name);
   std::size_t places = 1;
   for (const std::int64_t size : shape(name)) places *= static_cast<std::size_t>(size);
@@ -142,41 +142,41 @@ std::vector<double> Group::medians(const std::string& name) const {
   return medians;
 }
 
-Group Source::group(const std::string& path) const {
+RecordGroup RecordSource::group(const std::string& path) const {
   if (const auto found = read.find(path); found != read.end()) return found->second;
   const bool exists = std::ranges::count(groups, path) > 0;
-  return read[path] = exists ? Group(reader.variables(path), warm_up) : Group();
+  return read[path] = exists ? RecordGroup(reader.variables(path), warm_up) : RecordGroup();
 }
 
-std::vector<double> Run::steady(std::vector<double> of_steps) const {
+std::vector<double> RecordedRun::steady(std::vector<double> of_steps) const {
   return after_warm_up(std::move(of_steps), source ? source->warm_up : by_rule);
 }
 
-bool Run::has(const std::string& group) const {
+bool RecordedRun::has(const std::string& group) const {
   if (!source) return tables.contains(group);
   return std::count(source->groups.begin(), source->groups.end(), prefix + "/" + group) > 0;
 }
 
-Group Run::group(const std::string& name) const {
-  if (!has(name)) return Group();
-  return source ? source->group(prefix + "/" + name) : Group(tables.at(name), by_rule);
+RecordGroup RecordedRun::group(const std::string& name) const {
+  if (!has(name)) return RecordGroup();
+  return source ? source->group(prefix + "/" + name) : RecordGroup(tables.at(name), by_rule);
 }
 
-Group Run::root() const { return source ? source->group(prefix.empty() ? "/" : prefix) : Group(); }
+RecordGroup RecordedRun::root() const { return source ? source->group(prefix.empty() ? "/" : prefix) : RecordGroup(); }
 
-std::int64_t Run::ranks() const {
+std::int64_t RecordedRun::ranks() const {
   const auto found = attributes.find("jobsize");
   return found == attributes.end() ? 1 : std::max<std::int64_t>(1, std::atoll(found->second.c_str()));
 }
 
-std::string Run::setting(const std::string& key) const {
+std::string RecordedRun::setting(const std::string& key) const {
   const auto found = settings.find(key);
   return found == settings.end() ? "" : found->second;
 }
 
-std::vector<std::vector<const Run*>> RecordSet::labeled(const std::string& group) const {
-  std::vector<std::vector<const Run*>> all;
-  for (const Run& run : runs) {
+std::vector<std::vector<const RecordedRun*>> RecordSet::labeled(const std::string& group) const {
+  std::vector<std::vector<const RecordedRun*>> all;
+  for (const RecordedRun& run : runs) {
     if (!run.has(group)) continue;
     const auto same =
         std::find_if(all.begin(), all.end(), [&](const auto& some) { return some.front()->label == run.label; });
@@ -189,11 +189,11 @@ std::vector<std::vector<const Run*>> RecordSet::labeled(const std::string& group
 }
 
 std::map<std::string, std::string> RecordSet::common_settings() const {
-  const auto is_ours = [](const Run& run) { return run.command != another_program; };
+  const auto is_ours = [](const RecordedRun& run) { return run.command != another_program; };
   const auto first = std::ranges::find_if(runs, is_ours);
   if (first == runs.end()) return {};
   std::map<std::string, std::string> common = first->settings;
-  for (const Run& run : runs)
+  for (const RecordedRun& run : runs)
     if (is_ours(run)) std::erase_if(common, [&](const auto& entry) { return run.setting(entry.first) != entry.second; });
   return common;
 }
@@ -205,13 +205,13 @@ RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_
   std::string told = metric;
   for (const std::string& file : with_rows_beside(files)) {
     if (is_csv(file)) {
-      for (Run& run : runs_in_csv(file)) set.runs.push_back(std::move(run));
+      for (RecordedRun& run : runs_in_csv(file)) set.runs.push_back(std::move(run));
       continue;
     }
     Reader reader(file);
     std::vector<std::string> groups = reader.groups();
     const std::int64_t here = warm_up == by_rule ? told_by(reader) : warm_up;
-    const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups), here});
+    const auto source = std::make_shared<const RecordSource>(RecordSource{std::move(reader), std::move(groups), here});
     if (std::count(source->groups.begin(), source->groups.end(), "/config"))
       for (const Variable& variable : source->reader.variables("/config")) {
         if (variable.name == "question")
@@ -232,7 +232,7 @@ RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_
   }
   set.metric_is_told = std::ranges::count(metrics(), told) > 0;
   const bool have_losses = std::ranges::none_of(
-      set.runs, [](const Run& run) { return run.command == "train" && std::isnan(held_out_loss(run)); });
+      set.runs, [](const RecordedRun& run) { return run.command == "train" && std::isnan(held_out_loss(run)); });
   if (set.metric_is_told)
     set.metric = told;
   else if (have_losses)

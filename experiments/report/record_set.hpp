@@ -28,11 +28,11 @@ std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  //
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 
 // The variables of one group of a run; empty if the run lacks the group.
-class Group {
+class RecordGroup {
  public:
   using Variables = std::vector<Variable>;
-  Group() = default;
-  Group(Variables variables, std::int64_t warm_up)
+  RecordGroup() = default;
+  RecordGroup(Variables variables, std::int64_t warm_up)
       : variables_(std::make_shared<const Variables>(std::move(variables))), warm_up_(warm_up) {}
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
@@ -50,30 +50,30 @@ class Group {
   std::int64_t warm_up_ = by_rule;
 };
 
-struct Source {
+struct RecordSource {
   Reader reader;
   std::vector<std::string> groups;  // the paths of all groups in the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
 
-  mutable std::map<std::string, Group> read = {};  // by path: figures ask for the same groups again and again
+  mutable std::map<std::string, RecordGroup> read = {};  // by path: figures ask for the same groups again and again
 
-  Group group(const std::string& path) const;  // empty if the file lacks it
+  RecordGroup group(const std::string& path) const;  // empty if the file lacks it
 };
 
 inline constexpr const char* another_program = "another program";  // the command of runs that are not chorale's
 
-struct Run {
+struct RecordedRun {
   std::string id, label, layout, command, status;
   std::string launch, block;  // names of the run's launch, and of its repetition within the launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
   std::map<std::string, std::string> differing;  // settings in which runs of its command differ, as words: "warm-up 3"
-  std::shared_ptr<const Source> source;          // null for a row of a CSV file
+  std::shared_ptr<const RecordSource> source;    // null for a row of a CSV file
   std::map<std::string, std::vector<Variable>> tables;  // tables of such a row, by group
   std::string prefix;                                   // the beginning of the paths of its groups: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
-  Group group(const std::string& name) const;                      // "train"
-  Group root() const;                                              // the run's own variables, such as its layout
+  RecordGroup group(const std::string& name) const;                // "train"
+  RecordGroup root() const;                                        // the run's own variables, such as its layout
   std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
   std::int64_t ranks() const;
   // In virtual time, on a machine that was not there: the same input always gives the same numbers.
@@ -86,10 +86,10 @@ struct RecordSet {
   std::vector<std::string> questions;  // the questions of the suites, which serve as titles
   std::string metric = by_speed;       // what training runs are judged by (metric.hpp)
   bool metric_is_told = false;         // the suite or the user named it; otherwise settings decided
-  std::vector<Run> runs;
+  std::vector<RecordedRun> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.
-  std::vector<std::vector<const Run*>> labeled(const std::string& group) const;
+  std::vector<std::vector<const RecordedRun*>> labeled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
   std::set<std::string> differing_settings() const;            // the settings in which the training runs differ
 };

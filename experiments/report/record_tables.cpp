@@ -60,7 +60,7 @@ TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
 
 std::string path_of(const std::string& group) { return group.starts_with("/") ? group : "/" + group; }
 
-std::vector<std::string> chosen_groups(const Reader& reader, const Wanted& wanted) {
+std::vector<std::string> chosen_groups(const Reader& reader, const WantedTables& wanted) {
   if (!wanted.group.empty()) return {path_of(wanted.group)};
   auto groups = reader.groups();
   std::erase(groups, "/");  // shared dimensions: shown with the groups that use them
@@ -85,7 +85,7 @@ void print_texts(const Variable& variable, std::int64_t most) {
   if (shown < lines.size()) fmt::print("  … and {} lines more\n", lines.size() - shown);
 }
 
-void print_text(const RecordFile& file, const Wanted& wanted) {
+void print_text(const RecordFile& file, const WantedTables& wanted) {
   if (wanted.group.empty()) {
     fmt::print("{}\n", escape_control(file.name));
     for (const auto& [name, value] : file.reader.attributes())
@@ -105,7 +105,7 @@ void print_text(const RecordFile& file, const Wanted& wanted) {
   }
 }
 
-nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
+nlohmann::ordered_json as_json(const RecordFile& file, const WantedTables& wanted) {
   nlohmann::ordered_json object{{"file", file.name}, {"attributes", nlohmann::ordered_json::object()}};
   for (const auto& [name, value] : file.reader.attributes()) {
     const auto number = nlohmann::ordered_json::parse(file.reader.is_number(name) ? value : "", nullptr, false);
@@ -118,7 +118,7 @@ nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
 }
 
 // Prints a single requested table without a heading, so that a CSV reader finds the column names in the first line.
-void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
+void print_groups(const RecordFile& file, const WantedTables& wanted, bool alone) {
   for (const std::string& group : chosen_groups(file.reader, wanted)) {
     if (!alone) fmt::print("{}{}\n", wanted.format == "md" ? "## " : "# ", group);
     const TextTable table = tabulate(variables_of(file, group, wanted.rows), false);
@@ -142,7 +142,7 @@ void require_group(const RecordFile& file, const std::string& group) {
               did_you_mean(path_of(group), groups, "name one of these"));
 }
 
-void print_tables(std::span<const RecordFile> files, const Wanted& wanted) {
+void print_tables(std::span<const RecordFile> files, const WantedTables& wanted) {
   auto all = nlohmann::ordered_json::array();
   for (const RecordFile& file : files) {
     if (wanted.format == "text") print_text(file, wanted);

@@ -13,10 +13,10 @@ namespace chorale::report {
 struct RecordFile {
   std::string name;
   Reader reader;
-  std::vector<Run> rows = {};  // rows of CSV files, which belong to /summary (csv_rows.hpp)
+  std::vector<RecordedRun> rows = {};  // rows of CSV files, which belong to /summary (csv_rows.hpp)
 };
 
-struct Wanted {
+struct WantedTables {
   std::string group;       // the group to print; "" for all
   std::int64_t rows = -1;  // how many of the newest rows of each table to print, and lines of each text; -1 for all
   std::string format = "text";
@@ -27,6 +27,6 @@ std::string shortened(const std::string& cell);  // rounds a number with a decim
 
 void require_group(const RecordFile& file,
                    const std::string& group);  // throws a usage error with the nearest name if there is no such group
-void print_tables(std::span<const RecordFile> files, const Wanted& wanted);
+void print_tables(std::span<const RecordFile> files, const WantedTables& wanted);
 
 }  // namespace chorale::report

@@ -44,8 +44,8 @@ double counted(const std::vector<double>& bytes) {
 }
 
 // The run's layout and model.
-std::string setup_of(const Run& run, std::size_t columns) {
-  const Group root = run.root();
+std::string setup_of(const RecordedRun& run, std::size_t columns) {
+  const RecordGroup root = run.root();
   const auto word = [&](const char* name) { return join(root.words(name), ""); };
   const auto set = [&](const char* name) { return run.setting(name); };
   std::string place =
@@ -67,7 +67,7 @@ std::string setup_of(const Run& run, std::size_t columns) {
   return out;
 }
 
-std::string steps_of(const Run& run, const std::vector<double>& steps) {
+std::string steps_of(const RecordedRun& run, const std::vector<double>& steps) {
   const auto planned = run.attributes.find("train_iters");
   std::string text = steps.empty() ? "none finished" : fmt::format("{:.0f} to {:.0f}", steps.front(), steps.back());
   if (planned != run.attributes.end()) text += " of " + planned->second;
@@ -75,14 +75,14 @@ std::string steps_of(const Run& run, const std::vector<double>& steps) {
   return load.empty() ? text : text + ", resumed from " + load;
 }
 
-std::string loss_of(const Run& run, const std::vector<double>& losses) {
+std::string loss_of(const RecordedRun& run, const std::vector<double>& losses) {
   std::string text = fmt::format("{:.4f} in the first step, {:.4f} in the last", losses.front(), losses.back());
   if (const double held_out = held_out_loss(run); std::isfinite(held_out))
     text += fmt::format("; held out {:.4f}, perplexity {:.4g}", held_out, std::exp(held_out));
   return text;
 }
 
-std::string speed_of(const Run& run) {
+std::string speed_of(const RecordedRun& run) {
   const double left_out = steps_of_warm_up(run);
   std::string text = quantity(steady_median(run, "tokens") / step_seconds(run), Unit::plain, 4) + " tokens/s, " +
                      quantity(step_seconds(run), Unit::seconds) + " a step";
@@ -94,7 +94,7 @@ std::string speed_of(const Run& run) {
 
 // The parts of a step, as a mean over the ranks. Whole percents that add up to 100: their running sum is rounded. Parts of
 // 0 % are left out.
-std::string parts_of(const Run& run) {
+std::string parts_of(const RecordedRun& run) {
   const StepParts parts = step_parts({&run});
   const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
   std::vector<std::string> words;
@@ -118,15 +118,15 @@ std::string gradient_of(const std::vector<double>& steps, const std::vector<doub
   return fmt::format("norm {:.3f} in the last step, at most {:.3f}, in step {:.0f}", norms.back(), norms[most], steps[most]);
 }
 
-std::string saves_of(const Group& saves) {
+std::string saves_of(const RecordGroup& saves) {
   const std::vector<double> steps = saves.numbers("step"), bytes = saves.numbers("bytes"), waits = saves.numbers("exposed");
   return fmt::format("{}, the newest of step {:.0f}: {}, training waited {}", steps.size(), steps.back(),
                      quantity(bytes.back(), Unit::bytes), quantity(waits.back(), Unit::seconds));
 }
 
 // The run's results, one fact per line.
-std::string results_of(const Run& run, std::size_t columns) {
-  const Group train = run.group("train");
+std::string results_of(const RecordedRun& run, std::size_t columns) {
+  const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step"), losses = train.numbers("loss");
   std::string out = run.simulated() ? "" : fact("steps", steps_of(run, steps), columns, 2);
   if (steps.empty()) return out;
@@ -148,14 +148,14 @@ std::string results_of(const Run& run, std::size_t columns) {
 }
 
 // Time, memory and bytes, as planned and as measured. Rows without a number are left out.
-std::string predictions_of(const Run& run, std::size_t columns) {
+std::string predictions_of(const RecordedRun& run, std::size_t columns) {
   TextTable table({"", "predicted", "measured", "measured / predicted"});
   const auto add = [&](const char* name, double predicted, double measured, Unit unit) {
     if (!std::isfinite(predicted) && !std::isfinite(measured)) return;
     const std::string ratio = predicted > 0 ? fmt::format("{:.3f}", measured / predicted) : "-";
     table.add({name, quantity(predicted, unit, 4), quantity(measured, unit, 4), std::isfinite(measured) ? ratio : "-"});
   };
-  const Group memory = run.group("memory"), traffic = run.group("traffic");
+  const RecordGroup memory = run.group("memory"), traffic = run.group("traffic");
   const bool simulated = run.simulated();
   add("time of a step", simulated ? step_seconds(run) : predicted_step_time(run), simulated ? absent : step_seconds(run),
       Unit::seconds);
@@ -177,8 +177,8 @@ std::string predictions_of(const Run& run, std::size_t columns) {
 }
 
 // The first step, the last, and steps between them at equal distances.
-std::string some_steps(const Run& run, std::size_t most, std::size_t columns) {
-  const Group train = run.group("train");
+std::string some_steps(const RecordedRun& run, std::size_t most, std::size_t columns) {
+  const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step");
   if (most < 2 || steps.size() < 2 || run.simulated()) return "";
   TextTable table({"step", "loss", "|gradient|", "learning rate", "tokens/s"});
@@ -203,8 +203,8 @@ constexpr Answer answers[] = {{"cases", "layout,backend,algorithm,variation,verd
                               {"kernels", "name,shape,calls,time"},
                               {"ranks", "host,cpuset,threads,load,others"}};
 
-std::string answer_in(const Run& run, const Answer& answer, std::size_t most, std::size_t columns) {
-  const Group group = run.group(answer.group);
+std::string answer_in(const RecordedRun& run, const Answer& answer, std::size_t most, std::size_t columns) {
+  const RecordGroup group = run.group(answer.group);
   std::vector<std::string> names;
   for (const std::string& name : split(answer.columns, ','))
     if (group.has(name)) names.push_back(name);
@@ -238,7 +238,7 @@ std::string answer_in(const Run& run, const Answer& answer, std::size_t most, st
 std::string run_summary(const std::string& file, std::int64_t warm_up, std::size_t columns) {
   columns = columns == 0 ? most_columns : std::min(columns, most_columns);
   const RecordSet records = read_records({file}, warm_up);
-  const Run& run = records.runs.at(0);
+  const RecordedRun& run = records.runs.at(0);
   const Reader& record = run.source->reader;
   std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns) + "\n" + facts_of(record, columns) +
                     disturbance_in(records, columns);

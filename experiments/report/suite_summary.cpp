@@ -18,7 +18,7 @@ namespace {
 // "4 configurations of train, 6 repetitions; 1 configuration of bench, 6 repetitions"
 std::string what_was_compared(const RecordSet& records) {
   std::map<std::string, std::map<std::string, std::size_t>> repetitions;  // by command and label
-  for (const Run& run : records.runs) ++repetitions[run.command][run.label];
+  for (const RecordedRun& run : records.runs) ++repetitions[run.command][run.label];
   std::vector<std::string> parts;
   for (const auto& [command, labels] : repetitions) {
     const std::size_t most = std::ranges::max_element(labels, {}, [](const auto& one) { return one.second; })->second;
@@ -31,7 +31,7 @@ std::string what_was_compared(const RecordSet& records) {
 // The turns without a result: "tp8-r1: why", and how many have not run.
 std::string missing_in(const Reader& record, std::size_t columns) {
   if (!holds_summary(record)) return "";
-  const Group summary(record.variables("/summary"), by_rule);
+  const RecordGroup summary(record.variables("/summary"), by_rule);
   const std::vector<std::string> ids = summary.words("id"), statuses = summary.words("status");
   std::string out;
   std::size_t waiting = 0;

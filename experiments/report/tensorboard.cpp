@@ -29,12 +29,12 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
 
 // A message of protocol buffers. Each field is its number, its wire type, and its value.
-class Message {
+class ProtocolMessage {
  public:
-  Message& number(int field, double value) { return key(field, 1).raw(value); }
-  Message& number(int field, float value) { return key(field, 5).raw(value); }
-  Message& integer(int field, std::uint64_t value) { return key(field, 0).varint(value); }
-  Message& text(int field, const std::string& value) {
+  ProtocolMessage& number(int field, double value) { return key(field, 1).raw(value); }
+  ProtocolMessage& number(int field, float value) { return key(field, 5).raw(value); }
+  ProtocolMessage& integer(int field, std::uint64_t value) { return key(field, 0).varint(value); }
+  ProtocolMessage& text(int field, const std::string& value) {
     key(field, 2).varint(value.size());
     bytes_ += value;
     return *this;
@@ -42,14 +42,15 @@ class Message {
   const std::string& bytes() const { return bytes_; }
 
  private:
-  Message& key(int field, int wire_type) { return varint(static_cast<std::uint64_t>(field << 3 | wire_type)); }
-  Message& varint(std::uint64_t value) {  // seven bits per byte, the low ones first; the eighth bit says that more follow
+  ProtocolMessage& key(int field, int wire_type) { return varint(static_cast<std::uint64_t>(field << 3 | wire_type)); }
+  ProtocolMessage& varint(
+      std::uint64_t value) {  // seven bits per byte, the low ones first; the eighth bit says that more follow
     for (; value >= 128; value >>= 7) bytes_ += static_cast<char>(value | 128);
     bytes_ += static_cast<char>(value);
     return *this;
   }
   template <class T>
-  Message& raw(T value) {
+  ProtocolMessage& raw(T value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     return *this;
   }
@@ -67,7 +68,7 @@ std::string masked_crc(const std::string& bytes) {
   return in_bytes(std::rotr(crc, 15) + 0xa282ead8U);
 }
 
-std::string frame(const Message& event) {
+std::string frame(const ProtocolMessage& event) {
   const std::string length = in_bytes(std::uint64_t{event.bytes().size()});
   return length + masked_crc(length) + event.bytes() + masked_crc(event.bytes());
 }
@@ -78,14 +79,14 @@ double start_of(const std::string& launchdate) {
   return strptime(launchdate.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) ? static_cast<double>(timegm(&parts)) : 0;
 }
 
-struct Column {
+struct ScalarColumn {
   const char* variable;
   const char* tag;
 };
 
 // One frame per row of a table. A column is left out if it has no known value in any row. In the other columns NaN is
 // written too, because a loss that became NaN must be seen.
-std::string frames_of(const Group& table, const std::vector<double>& times, const std::vector<Column>& columns) {
+std::string frames_of(const RecordGroup& table, const std::vector<double>& times, const std::vector<ScalarColumn>& columns) {
   std::vector<std::pair<std::string, std::vector<double>>> known;
   for (const auto& [variable, tag] : columns)
     if (std::vector<double> values = table.numbers(variable);
@@ -94,10 +95,10 @@ std::string frames_of(const Group& table, const std::vector<double>& times, cons
   std::string frames;
   const std::vector<double> steps = table.numbers("step");
   for (std::size_t row = 0; row < steps.size(); ++row) {
-    Message summary;
+    ProtocolMessage summary;
     for (const auto& [tag, values] : known)
-      summary.text(1, Message().text(1, tag).number(2, static_cast<float>(values.at(row))).bytes());
-    Message event;
+      summary.text(1, ProtocolMessage().text(1, tag).number(2, static_cast<float>(values.at(row))).bytes());
+    ProtocolMessage event;
     event.number(1, row < times.size() ? times[row] : times.empty() ? 0.0 : times.back());
     frames += frame(event.integer(2, static_cast<std::uint64_t>(steps[row])).text(5, summary.bytes()));
   }
@@ -105,7 +106,8 @@ std::string frames_of(const Group& table, const std::vector<double>& times, cons
 }
 
 // The wall-clock time of each row of `table`: the time of the last training step that is not later than the row.
-std::vector<double> times_of(const Group& table, const std::vector<double>& train_steps, const std::vector<double>& times) {
+std::vector<double> times_of(const RecordGroup& table, const std::vector<double>& train_steps,
+                             const std::vector<double>& times) {
   std::vector<double> found;
   for (const double step : table.numbers("step")) {
     const auto after = std::upper_bound(train_steps.begin(), train_steps.end(), step) - train_steps.begin();
@@ -124,14 +126,14 @@ std::string as_name(const std::string& word) {
 
 std::vector<std::string> write_tensorboard(const RecordSet& records, const fs::path& folder) {
   std::vector<std::string> files;
-  for (const Run& run : records.runs) {
-    const Group train = run.group("train"), eval = run.group("eval");
+  for (const RecordedRun& run : records.runs) {
+    const RecordGroup train = run.group("train"), eval = run.group("eval");
     std::vector<double> times = train.numbers("time");
     if (times.empty()) continue;
     const auto launch = run.attributes.find("launchdate");
     const double start = start_of(launch == run.attributes.end() ? "" : launch->second);
     for (double& time : times) time += start;
-    std::string text = frame(Message().number(1, start).text(3, "brain.Event:2"));
+    std::string text = frame(ProtocolMessage().number(1, start).text(3, "brain.Event:2"));
     text += frames_of(train, times,
                       {{"loss", "train/loss"},
                        {"grad_norm", "train/grad_norm"},

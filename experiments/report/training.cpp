@@ -41,8 +41,8 @@ std::vector<double> shares_of_step(const std::vector<std::string>& names, const 
 
 // The shares of the parts, by rank and part: the mean over the steps after the warm-up. Each step has the same weight, so
 // one long step changes little. Medians of the parts would not add up to the step.
-std::vector<double> shares_of(const Run& run) {
-  const Group group = run.group("phases");
+std::vector<double> shares_of(const RecordedRun& run) {
+  const RecordGroup group = run.group("phases");
   const std::vector<std::string> names = group.words("phase");
   const std::vector<double> steps = run.group("train").numbers("step_time");
   const std::vector<std::int64_t> shape = group.shape("phase_time");
@@ -62,7 +62,7 @@ std::vector<double> shares_of(const Run& run) {
 
 }  // namespace
 
-std::vector<std::string> labels(const Group& group, const std::string& dimension) {
+std::vector<std::string> labels(const RecordGroup& group, const std::string& dimension) {
   std::vector<std::string> words = group.words(dimension);
   for (std::string& word : words) word = replace_all(word, '_', ' ');
   return words;
@@ -76,12 +76,12 @@ std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std:
   return rows;
 }
 
-double held_out_loss(const Run& run) { return last_of(run.group("eval").numbers("loss")); }
+double held_out_loss(const RecordedRun& run) { return last_of(run.group("eval").numbers("loss")); }
 
-double loss_floor(const Run& run) { return last_of(run.root().numbers("loss_floor")); }
+double loss_floor(const RecordedRun& run) { return last_of(run.root().numbers("loss_floor")); }
 
-MemoryUse memory_of(const Run& run) {
-  const Group group = run.group("memory");
+MemoryUse memory_of(const RecordedRun& run) {
+  const RecordGroup group = run.group("memory");
   MemoryUse use{.categories = group.words("category")};
   const std::size_t categories = use.categories.size();
   use.adds_up = group.has("planned_at_peak");
@@ -96,21 +96,21 @@ MemoryUse memory_of(const Run& run) {
   return use;
 }
 
-double largest_peak(const Run& run) {
+double largest_peak(const RecordedRun& run) {
   double most = last_of(run.group("train").numbers("peak_bytes"));
   if (!std::isnan(most)) return most;  // an older record has only an upper bound
   for (const auto& rank : memory_of(run).held) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
 }
 
-const Run& fullest_of(const std::vector<const Run*>& runs) {
-  return **std::ranges::max_element(runs, {}, [](const Run* run) {
+const RecordedRun& fullest_of(const std::vector<const RecordedRun*>& runs) {
+  return **std::ranges::max_element(runs, {}, [](const RecordedRun* run) {
     const double peak = largest_peak(*run);
     return std::isnan(peak) ? -1 : peak;
   });
 }
 
-double least_unfragmented(const Run& run) {
+double least_unfragmented(const RecordedRun& run) {
   const std::vector<double> free = run.group("memory").numbers("free"),
                             largest = run.group("memory").numbers("largest_free");
   double least = absent;
@@ -119,7 +119,7 @@ double least_unfragmented(const Run& run) {
   return least;
 }
 
-double bytes_per_step(const Run& run) {
+double bytes_per_step(const RecordedRun& run) {
   if (run.simulated()) {
     const std::vector<double> sent = run.group("simulated").numbers("sent");
     return sent.empty() ? absent : sum_of(sent);
@@ -139,10 +139,10 @@ const std::vector<std::string>& StepParts::names() {
   return parts;
 }
 
-StepParts step_parts(const std::vector<const Run*>& runs) {
+StepParts step_parts(const std::vector<const RecordedRun*>& runs) {
   const double step = over_repetitions(runs, step_seconds).median;
   std::vector<std::vector<double>> shares;  // [run][rank × part]
-  for (const Run* run : runs)
+  for (const RecordedRun* run : runs)
     if (std::vector<double> own = shares_of(*run); !own.empty()) shares.push_back(std::move(own));
   std::erase_if(shares, [&](const auto& own) { return own.size() != shares.front().size(); });
   StepParts parts{in_rows(mean_of(shares), StepParts::names().size())};
@@ -151,28 +151,28 @@ StepParts step_parts(const std::vector<const Run*>& runs) {
   return parts;
 }
 
-double steps_of_warm_up(const Run& run) {
+double steps_of_warm_up(const RecordedRun& run) {
   const std::int64_t steps = std::ssize(run.group("train").numbers("step"));
   return steps == 0 || !run.source ? absent : static_cast<double>(warm_up_of(steps, run.source->warm_up));
 }
 
-double steady_median(const Run& run, const char* column) {
+double steady_median(const RecordedRun& run, const char* column) {
   const std::vector<double> steps = run.steady(run.group("train").numbers(column));
   return steps.empty() ? absent : summarize(steps).median;
 }
 
-double step_seconds(const Run& run) { return steady_median(run, "step_time"); }
-double comm_share(const Run& run) { return steady_median(run, "comm_share"); }
-double bubble_share(const Run& run) { return steady_median(run, "bubble_share"); }
-double dropped_share(const Run& run) { return steady_median(run, "dropped_share"); }
+double step_seconds(const RecordedRun& run) { return steady_median(run, "step_time"); }
+double comm_share(const RecordedRun& run) { return steady_median(run, "comm_share"); }
+double bubble_share(const RecordedRun& run) { return steady_median(run, "bubble_share"); }
+double dropped_share(const RecordedRun& run) { return steady_median(run, "dropped_share"); }
 
-double attention_imbalance(const Run& run) {
-  const Group ranks = run.group("ranks");
+double attention_imbalance(const RecordedRun& run) {
+  const RecordGroup ranks = run.group("ranks");
   const std::vector<double> places = ranks.numbers("cp"), seconds = ranks.numbers("attention_seconds");
   return seconds.empty() ? absent : imbalance(places, seconds);
 }
 
-double predicted_step_time(const Run& run) {
+double predicted_step_time(const RecordedRun& run) {
   const std::vector<double> ranks = run.group("forecast").numbers("step_time");
   return ranks.empty() ? absent : ranks[0];
 }

@@ -5,23 +5,26 @@
 
 namespace chorale::report {
 
-double held_out_loss(const Run& run);                        // loss of the last evaluation, nats per token
-double loss_floor(const Run& run);                           // entropy of the synthetic language, nats per token
-double largest_peak(const Run& run);                         // the most bytes that any rank held at once
-const Run& fullest_of(const std::vector<const Run*>& runs);  // among repetitions, the one with the largest peak
-double bytes_per_step(const Run& run);    // bytes that all ranks send in a training step, without evaluations
-double steps_of_warm_up(const Run& run);  // the steps that speeds exclude; absent without steps
-double steady_median(const Run& run, const char* column);  // median of a column of /train, without the warm-up
-double attention_imbalance(const Run& run);                // processor time along cp: the largest of any rank / the mean
-double dropped_share(const Run& run);  // share of the choices of experts that a step drops: median of the steady steps
-double step_seconds(const Run& run);   // median of the steady steps
-double comm_share(const Run& run);     // share of a step in which ranks waited for messages: median of the steady steps
-double bubble_share(const Run& run);   // share of a step in which ranks waited for other stages: median of the steady steps
-double predicted_step_time(const Run& run);  // seconds, predicted by the machine file before the run
+double held_out_loss(const RecordedRun& run);  // loss of the last evaluation, nats per token
+double loss_floor(const RecordedRun& run);     // entropy of the synthetic language, nats per token
+double largest_peak(const RecordedRun& run);   // the most bytes that any rank held at once
+const RecordedRun& fullest_of(
+    const std::vector<const RecordedRun*>& runs);  // among repetitions, the one with the largest peak
+double bytes_per_step(const RecordedRun& run);     // bytes that all ranks send in a training step, without evaluations
+double steps_of_warm_up(const RecordedRun& run);   // the steps that speeds exclude; absent without steps
+double steady_median(const RecordedRun& run, const char* column);  // median of a column of /train, without the warm-up
+double attention_imbalance(const RecordedRun& run);  // processor time along cp: the largest of any rank / the mean
+double dropped_share(
+    const RecordedRun& run);  // share of the choices of experts that a step drops: median of the steady steps
+double step_seconds(const RecordedRun& run);  // median of the steady steps
+double comm_share(const RecordedRun& run);  // share of a step in which ranks waited for messages: median of the steady steps
+double bubble_share(
+    const RecordedRun& run);  // share of a step in which ranks waited for other stages: median of the steady steps
+double predicted_step_time(const RecordedRun& run);  // seconds, predicted by the machine file before the run
 
 // The largest free block of a rank divided by its free memory, after a step: the minimum over all steps and ranks. Older
 // records do not have it.
-double least_unfragmented(const Run& run);
+double least_unfragmented(const RecordedRun& run);
 
 // By rank and category: the bytes held when the rank held the most at once, as measured and as planned (empty without a
 // plan). A rank's bytes add up to its peak. A simulated run has only planned bytes, by stage. Older records have only the
@@ -32,7 +35,7 @@ struct MemoryUse {
   std::vector<std::string> stages = {};  // names of the stages of a simulated run
   bool adds_up = true;                   // false in an older record
 };
-MemoryUse memory_of(const Run& run);
+MemoryUse memory_of(const RecordedRun& run);
 
 // The seconds of each part of a step, by rank and part. The parts do not overlap in time, and add up to the median time of a
 // step: each part's share is its mean over the steps after the warm-up. The rest is the time between the phases.
@@ -41,10 +44,10 @@ struct StepParts {
   static const std::vector<std::string>& names();
   std::vector<std::vector<double>> seconds;
 };
-StepParts step_parts(const std::vector<const Run*>& runs);  // the mean of the shares over repetitions
+StepParts step_parts(const std::vector<const RecordedRun*>& runs);  // the mean of the shares over repetitions
 
 // The labels of a dimension, with their underscores turned back into blanks.
-std::vector<std::string> labels(const Group& group, const std::string& dimension);
+std::vector<std::string> labels(const RecordGroup& group, const std::string& dimension);
 
 // Splits row-major values into rows of `columns` values.
 std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns);

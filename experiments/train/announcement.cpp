@@ -9,7 +9,7 @@
 
 namespace chorale::train {
 
-void announce(RunRecord& run, const Team& team, Training& training, const Dataset& data, std::int64_t steps) {
+void announce(RunRecord& run, const TrainingTeam& team, Training& training, const Dataset& data, std::int64_t steps) {
   run.recorder->text("/", "flops_formula", "6 (active parameters - positions) + 6 layers sequence width, per token");
   run.recorder->text("/", "device", team.about_device());
   run.recorder->text("/", "backends", to_string(team.backends()));

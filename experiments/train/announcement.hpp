@@ -8,6 +8,6 @@
 namespace chorale::train {
 
 // Called on rank 0.
-void announce(RunRecord& run, const Team& team, Training& training, const Dataset& data, std::int64_t steps);
+void announce(RunRecord& run, const TrainingTeam& team, Training& training, const Dataset& data, std::int64_t steps);
 
 }  // namespace chorale::train

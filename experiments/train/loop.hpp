@@ -38,7 +38,7 @@ class Loop {
     RunRecord& run;
     Training& training;
     const Dataset& data;
-    std::optional<Records>& records;
+    std::optional<TrainRecords>& records;
     Accounting& accounting;
     ProductPeak& peak;
     Signals& signals;

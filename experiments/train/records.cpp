@@ -59,7 +59,7 @@ RankShare share_of(const StepResult& result, const Training& training, bool told
   return share;
 }
 
-Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval)
+TrainRecords::TrainRecords(Recorder& recorder, const ModelShape& shape, std::int64_t interval)
     : recorder_(recorder),
       train_(table_of_steps(recorder)),
       eval_(recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true})),
@@ -78,8 +78,8 @@ Records::Records(Recorder& recorder, const ModelShape& shape, std::int64_t inter
                                                            {.name = "expert", .size = shape.experts.count}}});
 }
 
-TrainRow Records::step(const StepResult& r, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
-                       const std::vector<RankShare>& shares) {
+TrainRow TrainRecords::step(const StepResult& r, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
+                            const std::vector<RankShare>& shares) {
   PhaseRow phase{.step = r.step};
   MemoryRow memory{.step = r.step};
   double exposed = 0, bubble = 0;
@@ -114,7 +114,7 @@ TrainRow Records::step(const StepResult& r, const ChoiceCounts& counts, double t
   return row;
 }
 
-void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_last) {
+void TrainRecords::choices(const ChoiceCounts& counts, std::int64_t step, bool is_last) {
   if (!experts_) return;
   row_.chosen.resize(static_cast<std::size_t>(counts.blocks() * counts.experts));
   row_.dropped.resize(static_cast<std::size_t>(counts.blocks()));
@@ -129,7 +129,7 @@ void Records::choices(const ChoiceCounts& counts, std::int64_t step, bool is_las
   row_ = {};
 }
 
-void Records::evaluation(std::int64_t step, double loss, std::int64_t tokens) {
+void TrainRecords::evaluation(std::int64_t step, double loss, std::int64_t tokens) {
   recorder_.append(eval_, EvalRow{step, loss, std::exp(loss), tokens});
 }
 

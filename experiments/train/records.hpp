@@ -115,10 +115,10 @@ struct RankShare {
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop);
 
 // The tables of one run, on the rank that has the recorder.
-class Records {
+class TrainRecords {
  public:
   // interval: steps per row of /experts. The newest step of a run ends a row, too.
-  Records(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
+  TrainRecords(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
   TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
                 const std::vector<RankShare>& shares);                        // returns its row of /train
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // with experts; call it after step()

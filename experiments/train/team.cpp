@@ -30,7 +30,7 @@ Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topol
 // A training rank finishes a layer, or a piece of a file, within this time, unless it hangs.
 constexpr double timeout_seconds = 60;
 
-Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
+TrainingTeam::TrainingTeam(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
   device.open(*session.runtime);
   choice_.backends = resolved(choice_.backends, device.memory() != nullptr, choice_.layout, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock, timeout_seconds);
@@ -40,9 +40,11 @@ Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& s
   if (worlds_ && !worlds_->about_memory().empty()) about_device_ += "; memory " + worlds_->about_memory();
 }
 
-Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout); }
+Mesh TrainingTeam::mesh() const {
+  return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout);
+}
 
-std::int64_t Team::spare_memory_of(const TrainingOptions& options, int rank) {
+std::int64_t TrainingTeam::spare_memory_of(const TrainingOptions& options, int rank) {
   if (options.offload.any()) {
     mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default; fixed, because it would grow as large blocks are freed
     pool_->hold_at_most(plan_rank(plans(options), rank).peak_bytes);
@@ -50,7 +52,7 @@ std::int64_t Team::spare_memory_of(const TrainingOptions& options, int rank) {
   return resident_memory().bytes;
 }
 
-PlanRequest Team::plans(const TrainingOptions& options) const {
+PlanRequest TrainingTeam::plans(const TrainingOptions& options) const {
   PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
   if (worlds_) request.selector = worlds_->selector(), request.hosts = worlds_->topology().host_of;
   return request;

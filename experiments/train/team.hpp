@@ -24,9 +24,9 @@ struct Placed {
 };
 Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topology& topology);
 
-class Team {
+class TrainingTeam {
  public:
-  Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session);  // collective
+  TrainingTeam(const ParallelChoice& choice, ComputeDevice& device, const Session& session);  // collective
 
   Mesh mesh() const;                   // collective: builds a new mesh with new groups
   Memory& memory() { return *pool_; }  // for the tensors of this rank

@@ -37,14 +37,14 @@ void take_count(const nlohmann::json& row, const char* name, std::int64_t& value
   if (row.contains(name)) value = count(row, name);
 }
 
-struct Found {
+struct FoundFile {
   fs::path path;
   fs::file_time_type written = fs::file_time_type::min();
 };
 
 // Finds the newest metrics.jsonl below a folder, at most `deep` levels down. Skips links: the runs that they point to are
 // found under their real names.
-void look_below(const fs::path& folder, int deep, Found& newest) {
+void look_below(const fs::path& folder, int deep, FoundFile& newest) {
   std::error_code gone;  // folders may appear and vanish meanwhile
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
     std::error_code error;
@@ -121,12 +121,12 @@ bool MetricsFile::read(const fs::path& path) {
   return true;
 }
 
-Place find_metrics(const fs::path& folder) {
+WatchedFiles find_metrics(const fs::path& folder) {
   std::error_code error;
   if (fs::is_regular_file(folder, error)) return {folder, {}};
   const fs::path own = folder / file_name;
   const bool stands = fs::exists(own, error);
-  Found newest;
+  FoundFile newest;
   look_below(folder, levels, newest);
   if (newest.path.empty()) return {stands ? own : fs::path(), {}};
   return {newest.path, stands ? own : fs::path()};

@@ -14,7 +14,7 @@
 
 namespace chorale::watch {
 
-struct Step {
+struct WatchedStep {
   std::int64_t step = 0, peak_bytes = 0;
   double time = 0, loss = 0, step_time = 0, tokens_per_s = 0, mfu = 0, communication = 0, bubble = 0;
   std::optional<double> dropped = {};  // share of the choices of experts; only if these have a capacity
@@ -29,7 +29,7 @@ struct Metrics {
   std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
   bool killed = false;                       // the guards of its hosts saw it end, and the status comes from them
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
-  std::vector<Step> steps;
+  std::vector<WatchedStep> steps;
   std::optional<Evaluation> evaluation;  // the newest
   std::int64_t proofs = 0;               // layouts that prove has compared
 
@@ -55,13 +55,13 @@ class MetricsFile {
   double written_at_ = 0;
 };
 
-struct Place {
+struct WatchedFiles {
   std::filesystem::path shown;  // metrics.jsonl of the run to show; empty: none exists yet
   std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs have ended; empty: no suite
 };
 
 // Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If there are several
 // runs, finds the run that wrote last.
-Place find_metrics(const std::filesystem::path& folder);
+WatchedFiles find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

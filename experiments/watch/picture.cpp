@@ -26,7 +26,7 @@ Span span_of(const std::vector<double>& values) {
 }
 
 // The mean over the newest steps. Ignores unknown values.
-double newest(const Metrics& metrics, double Step::*what) {
+double newest(const Metrics& metrics, double WatchedStep::*what) {
   double sum = 0;
   int count = 0;
   const std::size_t first = metrics.steps.size() - std::min(metrics.steps.size(), newest_steps);
@@ -39,7 +39,7 @@ double newest(const Metrics& metrics, double Step::*what) {
 // time, too.
 double seconds_to_go(const Metrics& metrics) {
   const std::size_t count = std::min(metrics.steps.size(), newest_steps);
-  const Step &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
+  const WatchedStep &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
   const double passed =
       last.step > first.step ? (last.time - first.time) / static_cast<double>(last.step - first.step) : last.step_time;
   return passed * static_cast<double>(metrics.last_step - last.step);
@@ -49,7 +49,7 @@ std::string progress(const Metrics& metrics) {
   if (metrics.proves())
     return fmt::format("{} layout{} compared with one rank", metrics.proofs, metrics.proofs == 1 ? "" : "s");
   if (metrics.steps.empty()) return metrics.ended() ? "no training steps" : "no training steps yet";
-  const Step& last = metrics.steps.back();
+  const WatchedStep& last = metrics.steps.back();
   std::string text = fmt::format("step {}", last.step);
   if (metrics.last_step > 0) text += fmt::format("/{}  {} %", metrics.last_step, 100 * last.step / metrics.last_step);
   text += "  " + human_seconds(last.time);
@@ -61,7 +61,7 @@ std::string progress(const Metrics& metrics) {
 // Says that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So this is
 // reported only after ten times the length of a step, and not before ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
-  const double usual = metrics.steps.empty() ? 0 : newest(metrics, &Step::step_time);
+  const double usual = metrics.steps.empty() ? 0 : newest(metrics, &WatchedStep::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";
   return fmt::format("nothing new for {}: killed, or in a long {}", human_seconds(view.silent_seconds),
                      metrics.proves() ? "proof" : "step, evaluation or save");
@@ -76,8 +76,8 @@ std::string held_out(const Metrics& metrics) {
 std::string speed(const Metrics& metrics) {
   const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
   const std::optional<double> dropped = metrics.steps.empty() ? std::nullopt : metrics.steps.back().dropped;
-  return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &Step::tokens_per_s), percent(newest(metrics, &Step::mfu)),
-                     dropped ? ", dropped " + percent(*dropped) : "");
+  return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &WatchedStep::tokens_per_s),
+                     percent(newest(metrics, &WatchedStep::mfu)), dropped ? ", dropped " + percent(*dropped) : "");
 }
 
 std::string repeated(const char* letter, int times) {
@@ -87,7 +87,7 @@ std::string repeated(const char* letter, int times) {
 }
 
 std::string shares(const Metrics& metrics, bool bar) {
-  const double communication = newest(metrics, &Step::communication), bubble = newest(metrics, &Step::bubble);
+  const double communication = newest(metrics, &WatchedStep::communication), bubble = newest(metrics, &WatchedStep::bubble);
   const double computing = std::max(0.0, 1 - communication - bubble);
   const auto end = [](double share) { return static_cast<int>(std::lround(bar_columns * std::clamp(share, 0.0, 1.0))); };
   const int first = end(computing), second = std::max(first, end(computing + communication));
@@ -99,7 +99,7 @@ std::string shares(const Metrics& metrics, bool bar) {
 
 std::string chart(const Metrics& metrics, int columns) {
   std::vector<double> losses;
-  for (const Step& step : metrics.steps) losses.push_back(step.loss);
+  for (const WatchedStep& step : metrics.steps) losses.push_back(step.loss);
   const Span span = span_of(losses);
   if (!(span.low <= span.high)) return "";
   const std::vector<std::string> rows = braille(losses, columns - label_columns, chart_rows);
@@ -156,7 +156,7 @@ std::string picture(const Metrics& metrics, const View& view) {
   if (metrics.ranks > 0) text += fmt::format("  {} rank{}", metrics.ranks, metrics.ranks > 1 ? "s" : "");
   text += fmt::format("  {}\n{}\n", metrics.status.empty() ? "starting" : escape_control(metrics.status), progress(metrics));
   if (!metrics.steps.empty()) {
-    const Step& last = metrics.steps.back();
+    const WatchedStep& last = metrics.steps.back();
     text += chart(metrics, columns);
     text += fmt::format("{:<{}}{:.4f}{}\n", "loss", label_columns, last.loss, held_out(metrics));
     text += fmt::format("{:<{}}{}\n", "speed", label_columns, speed(metrics));

@@ -9,7 +9,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-struct Block {
+struct CutBlock {
   std::size_t sample, index;
   std::int64_t work;
 };
@@ -39,7 +39,7 @@ std::vector<TokenCut> balanced_cuts(const TokenCut& usual, std::span<const std::
   const std::int64_t blocks = leaves.per_sample();
   std::vector<Numbers> owners(samples), room(samples, Numbers(ranks)), first_keys(samples);
   Numbers work(ranks);
-  std::vector<Block> to_deal;
+  std::vector<CutBlock> to_deal;
   for (std::size_t sample = 0; sample < samples; ++sample) {
     const auto of_sample = positions.subspan(sample * sequence, sequence);
     const bool one_document = of_sample.back() == usual.sequence() - 1;
@@ -57,8 +57,8 @@ std::vector<TokenCut> balanced_cuts(const TokenCut& usual, std::span<const std::
       to_deal.push_back({sample, static_cast<std::size_t>(block), work_of(tokens)});
     }
   }
-  std::ranges::stable_sort(to_deal, std::ranges::greater{}, &Block::work);
-  for (const Block& block : to_deal) {
+  std::ranges::stable_sort(to_deal, std::ranges::greater{}, &CutBlock::work);
+  for (const CutBlock& block : to_deal) {
     const std::size_t rank = least_busy(work, room[block.sample]);
     --room[block.sample][rank];
     work[rank] += block.work;

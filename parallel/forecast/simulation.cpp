@@ -11,7 +11,7 @@ namespace chorale {
 namespace {
 
 // A call of a script on all ranks that take part in it.
-struct Transfer {
+struct ScriptTransfer {
   std::vector<int> ranks;       // as ranks of the world
   std::vector<int> hosts;       // the hosts of these ranks, each listed once
   int missing = 0;              // number of ranks that must still begin the call before it runs
@@ -97,7 +97,7 @@ class Simulation {
     const int number = ranks_[index(rank)].counted[kind]++;
     const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
     if (is_new) {
-      Transfer transfer{.left = call.seconds, .seconds = call.seconds};
+      ScriptTransfer transfer{.left = call.seconds, .seconds = call.seconds};
       if (message)
         transfer.ranks = {group.ranks[index(call.from)], group.ranks[index(call.to)]};
       else
@@ -108,7 +108,7 @@ class Simulation {
       transfer.missing = static_cast<int>(transfer.ranks.size());
       transfers_.push_back(std::move(transfer));
     }
-    Transfer& transfer = transfers_[index(found->second)];
+    ScriptTransfer& transfer = transfers_[index(found->second)];
     --transfer.missing;
     if (transfer.hosts.size() > 1) transfer.links[site_.host_of[index(rank)]] += call.link;
     const bool sender_alone = message && !call.waits && transfer.ranks[0] == rank;
@@ -122,7 +122,7 @@ class Simulation {
     std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
     for (int rank = 0; rank < size(); ++rank) works_[index(rank)] = computes(rank) ? 1 : 0;
     for (const int t : running_) {
-      const Transfer& transfer = transfers_[index(t)];
+      const ScriptTransfer& transfer = transfers_[index(t)];
       const bool is_far = transfer.hosts.size() > 1;
       for (const int host : transfer.hosts) on_link_[index(host)] += is_far ? 1 : 0;
       for (const int rank : transfer.ranks) {
@@ -144,7 +144,7 @@ class Simulation {
   double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
   // Seconds of the call's price that pass per simulated second. The price already includes that its own ranks share cores.
-  double speed_of(const Transfer& transfer) const {
+  double speed_of(const ScriptTransfer& transfer) const {
     const bool is_far = transfer.hosts.size() > 1;
     double slowest = 1;
     for (const int rank : transfer.ranks) {
@@ -179,7 +179,7 @@ class Simulation {
     }
     std::vector<int> over;
     for (const int t : running_) {
-      Transfer& transfer = transfers_[index(t)];
+      ScriptTransfer& transfer = transfers_[index(t)];
       transfer.left -= step * speed_of(transfer);
       if (transfer.left <= nothing) transfer.over = true, over.push_back(t);
     }
@@ -198,7 +198,7 @@ class Simulation {
   std::vector<double> computes_;
   std::map<std::pair<int, std::string>, const RankGroup*> groups_;
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
-  std::vector<Transfer> transfers_;
+  std::vector<ScriptTransfer> transfers_;
   std::vector<int> running_, on_link_;  // transfers that run; number of calls on each host's link
   std::vector<double> wanted_;          // cores that the ranks of each machine want
   // For each rank. works_: 1 if it computes or takes part in a call on its host. calls_: the share of the time in which its

@@ -33,11 +33,11 @@ std::vector<Numbered> numbered_parts(const AxisTable& axes) {
   return all;
 }
 
-struct Piece {
+struct WordPart {
   std::string text, letters, digits;
 };
 
-Piece part_of(const std::string& text) {
+WordPart part_of(const std::string& text) {
   const std::size_t letters = text.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
   return {text, text.substr(0, letters), text.substr(letters)};
 }
@@ -60,7 +60,8 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
   }
 }
 
-[[noreturn]] void refuse_part(const AxisTable& axes, const std::string& word, const Piece& part, const std::string& what) {
+[[noreturn]] void refuse_part(const AxisTable& axes, const std::string& word, const WordPart& part,
+                              const std::string& what) {
   std::vector<std::string> right;
   std::string sizes;  // "dpN, tpN, ppN"
   for (const AxisRow& axis : axes)
@@ -75,7 +76,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
                   "), separated by dots");
 }
 
-std::int64_t number_of(const AxisTable& axes, const std::string& word, const Piece& part, const Numbered& kind) {
+std::int64_t number_of(const AxisTable& axes, const std::string& word, const WordPart& part, const Numbered& kind) {
   std::int64_t value = -1;
   const auto read = std::from_chars(part.digits.data(), part.digits.data() + part.digits.size(), value);
   if (part.digits.empty()) refuse_part(axes, word, part, "lacks its number");
@@ -86,7 +87,7 @@ std::int64_t number_of(const AxisTable& axes, const std::string& word, const Pie
 }
 
 // Stores one part in the layout. Returns its kind, to find repeated parts.
-std::string take(const std::string& word, const Piece& part, Layout& layout) {
+std::string take(const std::string& word, const WordPart& part, Layout& layout) {
   const AxisTable& axes = *layout.axes;
   const std::vector<std::string> schedules = schedule_names();
   if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
@@ -153,7 +154,7 @@ LayoutWord read_layout_word(const std::string& word, const AxisTable& axes) {
   Layout& layout = read.layout;
   for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].unnamed_size();
   for (const std::string& text : split(word, '.')) {
-    const Piece part = part_of(text);
+    const WordPart part = part_of(text);
     if (text.empty()) refuse_part(axes, word, part, "is empty: there is nothing between two dots");
     const std::string what = take(word, part, layout);
     if (!read.named.insert(what).second)

@@ -10,12 +10,12 @@ namespace chorale {
 namespace {
 
 // One end of a message: a send or a receive. A message is identified by the action that needs it.
-struct Transfer {
+struct MessageEnd {
   bool sends;
   std::int64_t peer;
   PipelineAction message;
 };
-using Transfers = std::vector<std::vector<Transfer>>;  // by stage, in order
+using Transfers = std::vector<std::vector<MessageEnd>>;  // by stage, in order
 
 Transfers transfers_of(const PipelineSchedule& schedule) {
   Transfers transfers(schedule.actions.size());
@@ -92,7 +92,7 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
   using Channel = std::pair<std::int64_t, std::int64_t>;  // sending stage, receiving stage
   std::map<Channel, std::vector<PipelineAction>> sent, received;
   for (std::int64_t stage = 0; stage < schedule.stages; ++stage)
-    for (const Transfer& t : transfers[static_cast<std::size_t>(stage)])
+    for (const MessageEnd& t : transfers[static_cast<std::size_t>(stage)])
       (t.sends ? sent[{stage, t.peer}] : received[{t.peer, stage}]).push_back(t.message);
   for (const auto& [channel, messages] : sent) {
     const auto& wanted = received.at(channel);
@@ -157,7 +157,7 @@ std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
   const auto goes_on = [&](std::int64_t stage) {
     const auto me = static_cast<std::size_t>(stage);
     if (next[me] == transfers[me].size()) return false;
-    const Transfer& t = transfers[me][next[me]];
+    const MessageEnd& t = transfers[me][next[me]];
     const auto peer = static_cast<std::size_t>(t.peer);
     if (buffered) {
       auto& messages = t.sends ? under_way[{stage, t.peer}] : under_way[{t.peer, stage}];
@@ -165,7 +165,7 @@ std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
       messages += t.sends ? 1 : -1;
     } else {  // sender and receiver proceed together, once both have arrived
       if (!t.sends || next[peer] == transfers[peer].size()) return false;
-      const Transfer& theirs = transfers[peer][next[peer]];
+      const MessageEnd& theirs = transfers[peer][next[peer]];
       if (theirs.sends || theirs.peer != stage || theirs.message != t.message) return false;
       ++next[peer];
     }
@@ -232,7 +232,7 @@ std::vector<std::size_t> read_at_latest(const PipelineSchedule& schedule, std::i
 std::vector<std::int64_t> messages_sent(const PipelineSchedule& schedule) {
   std::vector<std::int64_t> sent;
   for (const auto& transfers : transfers_of(schedule))
-    sent.push_back(std::count_if(transfers.begin(), transfers.end(), [](const Transfer& t) { return t.sends; }));
+    sent.push_back(std::count_if(transfers.begin(), transfers.end(), [](const MessageEnd& t) { return t.sends; }));
   return sent;
 }
 

@@ -37,9 +37,9 @@ constexpr const char* hatching =
     <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>
 )svg";
 
-class Picture {
+class PipelineDrawing {
  public:
-  Picture(const std::vector<PipelinePanel>& panels, const PipelineFrame& frame)
+  PipelineDrawing(const std::vector<PipelinePanel>& panels, const PipelineFrame& frame)
       : panels_(panels), frame_(frame), longest_(frame.seconds), legend_top_(frame.headline ? 42 : 42 - headline_height) {
     for (const PipelinePanel& panel : panels) longest_ = std::max(longest_, panel.timeline.seconds());
   }
@@ -153,7 +153,7 @@ class Picture {
 }  // namespace
 
 std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title, const PipelineFrame& frame) {
-  return Picture(panels, frame).draw(title);
+  return PipelineDrawing(panels, frame).draw(title);
 }
 
 }  // namespace chorale

@@ -10,9 +10,9 @@
 namespace chorale {
 namespace {
 
-class Simulation {
+class PipelineSimulation {
  public:
-  Simulation(const PipelineSchedule& schedule, const PipelineSeconds& seconds)
+  PipelineSimulation(const PipelineSchedule& schedule, const PipelineSeconds& seconds)
       : schedule_(schedule),
         seconds_(seconds),
         next_(schedule.actions.size(), 0),
@@ -80,7 +80,7 @@ PipelineTimeline simulate(const PipelineSchedule& schedule, const PipelineSecond
   require(static_cast<std::int64_t>(seconds.parts.size()) == schedule.parts(),
           "times of {} parts do not fit a model of {} stages × {} chunks", seconds.parts.size(), schedule.stages,
           schedule.chunks);
-  return Simulation(schedule, seconds).run();
+  return PipelineSimulation(schedule, seconds).run();
 }
 
 double PipelineTimeline::begins() const {

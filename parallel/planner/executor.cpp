@@ -47,10 +47,10 @@ struct ClassState {
   bool done = false;
 };
 
-struct Event {
+struct ExecutorEvent {
   double time;
   int kind, which;  // kind 0: a class continues; kind 1: a transfer's bytes begin to be sent, or the transfer is complete
-  bool operator>(const Event& other) const {
+  bool operator>(const ExecutorEvent& other) const {
     return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
   }
 };
@@ -71,7 +71,7 @@ class Executor {
       if (flow <= event) {
         arrive(flow);
       } else {
-        const Event now = events_.top();
+        const ExecutorEvent now = events_.top();
         events_.pop();
         pass_time(now.time);
         now.kind == 0 ? go_on(index(now.which)) : moves(now.which);
@@ -276,7 +276,7 @@ class Executor {
   std::map<std::pair<int, int>, int> started_;  // calls for which some classes are missing, by channel and number
   std::vector<Transfer> transfers_;
   std::vector<LinkFlow> flows_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<ExecutorEvent, std::vector<ExecutorEvent>, std::greater<>> events_;
   double now_ = 0;
   ExecutedStep result_;
 };

@@ -89,36 +89,36 @@ void require_room_for(const ModelShape& s, const std::vector<safetensors::File>&
                                      s.width, s.ffn, bytes));
 }
 
-struct Found {
+struct FoundEntry {
   const safetensors::File* file;
   const safetensors::Entry* entry;
 };
 
-std::map<std::string, Found> tensors_in(const std::vector<safetensors::File>& files, const ModelShape& shape,
-                                        const fs::path& folder) {
+std::map<std::string, FoundEntry> tensors_in(const std::vector<safetensors::File>& files, const ModelShape& shape,
+                                             const fs::path& folder) {
   const std::string prefix = shape.llama() ? "model." : "transformer.";
-  std::map<std::string, Found> found;
+  std::map<std::string, FoundEntry> found;
   for (const safetensors::File& file : files)
     for (const auto& [name, entry] : file.entries()) {
       if (beside(name, shape)) continue;
       // Names have no prefix if the model was saved without its head.
       const std::string full = name.starts_with(prefix) || name == "lm_head.weight" ? name : prefix + name;
-      if (!found.emplace(full, Found{&file, &entry}).second)
+      if (!found.emplace(full, FoundEntry{&file, &entry}).second)
         refuse_model(folder, fmt::format("the tensor \"{}\" occurs twice", name));
     }
   return found;
 }
 
 // Columns that are consecutive both in their tensor and in our part: the first index in each, and the number of columns.
-struct Run {
+struct ColumnRun {
   std::int64_t theirs, ours, length;
 };
 
 // Returns the columns of our tensor within [first, first + width) that come from the tensor `name.theirs`, as runs.
 // Run::ours counts from `first`.
-std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
+std::vector<ColumnRun> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
-  std::vector<Run> runs;
+  std::vector<ColumnRun> runs;
   for (std::size_t j = 0; j < name.columns.size(); ++j) {
     const std::int64_t column = name.columns[j] - first, theirs = static_cast<std::int64_t>(j);
     if (column < 0 || column >= width) continue;
@@ -147,13 +147,13 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
   const std::int64_t first_row = part.shard.dim >= 0 && !columns_cut ? part.shard.first : 0;
   const std::int64_t width = columns_cut ? part.shard.length : stored_columns, end = part.first + part.count;
   if (part.count == 0) return;
-  const std::vector<Run> runs = runs_of(name, columns_cut ? part.shard.first : 0, width);
+  const std::vector<ColumnRun> runs = runs_of(name, columns_cut ? part.shard.first : 0, width);
   if (name.transposed) {
     // The number of rows r of the shard whose element in this column, r·width + column, has an index below `element`.
     const auto rows_before = [&](std::int64_t element, std::int64_t column) {
       return std::max<std::int64_t>(0, (element - column + width - 1) / width);
     };
-    for (const Run& run : runs)
+    for (const ColumnRun& run : runs)
       for (std::int64_t i = 0; i < run.length; ++i) {
         const std::int64_t column = run.ours + i;
         const std::int64_t from = (run.theirs + i) * stored_rows + first_row;
@@ -163,7 +163,7 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
     return;
   }
   for (std::int64_t row = part.first / width; row * width < end; ++row)
-    for (const Run& run : runs) {
+    for (const ColumnRun& run : runs) {
       const std::int64_t from = std::max(run.ours, part.first - row * width);
       const std::int64_t to = std::min(run.ours + run.length, end - row * width);
       if (from < to)

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-struct Known {
+struct KnownLauncher {
   const char* launcher;
   const char* rank;
   const char* size;
@@ -18,7 +18,7 @@ struct Known {
 
 // The launchers that we know. If an mpirun runs inside a Slurm step, both set their variables. The inner launcher is the one
 // that started the ranks, so Slurm comes last.
-constexpr Known known[] = {
+constexpr KnownLauncher known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
     {"Slurm's srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""},
@@ -43,7 +43,7 @@ Environment process_environment() {
 }
 
 Launch read_launch(const Environment& environment) {
-  for (const Known& k : known) {
+  for (const KnownLauncher& k : known) {
     const auto rank = number(environment, k.rank);
     const auto size = number(environment, k.size);
     if (rank && size && *rank < *size) return {k.launcher, k.size, *rank, *size, number(environment, k.on_host).value_or(0)};

@@ -26,9 +26,9 @@ using Json = nlohmann::json;
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // Collects the parts of a tokenizer from a file of a given size.
-class Reader {
+class BpeReader {
  public:
-  Reader(const std::string& name, std::size_t bytes)
+  BpeReader(const std::string& name, std::size_t bytes)
       : name_(name), bytes_(bytes), limit_(std::clamp<std::int64_t>(static_cast<std::int64_t>(bytes), 1 << 16, 1 << 24)) {}
 
   void vocabulary(const Json& words) {
@@ -153,7 +153,7 @@ std::vector<std::int32_t> opening_of(const Json& post_processor, const std::stri
   return opening;
 }
 
-void read_added(const Json& file, Reader& reader, const std::string& name) {
+void read_added(const Json& file, BpeReader& reader, const std::string& name) {
   for (const Json& token : file.value("added_tokens", Json::array())) {
     const auto text = token.at("content").get<std::string>();
     for (const char* option : {"single_word", "lstrip", "rstrip"})
@@ -166,7 +166,7 @@ void read_added(const Json& file, Reader& reader, const std::string& name) {
 }  // namespace
 
 Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name) {
-  Reader reader(name, text.size());
+  BpeReader reader(name, text.size());
   try {
     const Json file = Json::parse(text), &model = file.at("model");
     if (model.value("type", "BPE") != "BPE") refuse_tokenizer(name, fmt::format("its model is {}", model.at("type").dump()));
@@ -193,7 +193,7 @@ Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name)
 
 Tokenizer Tokenizer::from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                                 const std::string& added_json, const std::string& name) {
-  Reader reader(name, vocabulary_json.size() + merges.size() + added_json.size());
+  BpeReader reader(name, vocabulary_json.size() + merges.size() + added_json.size());
   try {
     reader.vocabulary(Json::parse(vocabulary_json));
     if (const char* end = "<|endoftext|>"; reader.knows(end)) reader.added(end, reader.token_of(end));

@@ -14,16 +14,16 @@ namespace {
 
 using Pair = Tokenizer::Merge;
 
-struct Piece {
+struct CountedPiece {
   std::vector<std::int32_t> tokens;
   std::int64_t count = 0;
 };
 
-struct Candidate {
+struct PairCandidate {
   std::int64_t count;
   Pair pair;
   // The most frequent pair is on top; on ties the smaller pair, so that every run learns the same merges.
-  bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
+  bool operator<(const PairCandidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
 };
 
 struct PairHash {
@@ -39,7 +39,7 @@ class Learner {
     std::string_view next;
     for (Pieces pieces(text); pieces.next(next);) ++counts[next];
     for (const auto& [piece, count] : counts) {
-      Piece& made = pieces_.emplace_back(Piece{{}, count});
+      CountedPiece& made = pieces_.emplace_back(CountedPiece{{}, count});
       for (const char c : piece) made.tokens.push_back(static_cast<unsigned char>(c));
       add(pieces_.size() - 1, 1);
     }
@@ -49,7 +49,7 @@ class Learner {
   // Merges the most frequent pair into `token`; false if no pair occurs twice.
   bool merge(std::int32_t token, Pair& merged) {
     while (!heap_.empty()) {
-      const Candidate top = heap_.top();
+      const PairCandidate top = heap_.top();
       heap_.pop();
       const std::int64_t count = pairs_[top.pair].count;
       if (count != top.count) {
@@ -72,7 +72,7 @@ class Learner {
 
   // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).
   void add(std::size_t index, std::int64_t sign) {
-    const Piece& piece = pieces_[index];
+    const CountedPiece& piece = pieces_[index];
     for (std::size_t i = 0; i + 1 < piece.tokens.size(); ++i) {
       const Pair pair{piece.tokens[i], piece.tokens[i + 1]};
       Found& found = pairs_[pair];
@@ -105,9 +105,9 @@ class Learner {
     for (const Pair& fresh : made) heap_.push({pairs_[fresh].count, fresh});
   }
 
-  std::vector<Piece> pieces_;
+  std::vector<CountedPiece> pieces_;
   std::unordered_map<Pair, Found, PairHash> pairs_;
-  std::priority_queue<Candidate> heap_;
+  std::priority_queue<PairCandidate> heap_;
 };
 
 }  // namespace

@@ -22,9 +22,9 @@ std::optional<TokenType> type_of(std::uint8_t code) {
 }
 
 // Reads one value after another, and never reads past the end.
-class Reader {
+class IndexReader {
  public:
-  Reader(std::string name, std::span<const std::byte> bytes) : name_(std::move(name)), bytes_(bytes) {}
+  IndexReader(std::string name, std::span<const std::byte> bytes) : name_(std::move(name)), bytes_(bytes) {}
 
   [[noreturn]] void refuse(const std::string& numbers) const {
     usage_error(fmt::format("{} is not a Megatron index, or is damaged", name_), numbers,
@@ -40,10 +40,10 @@ class Reader {
   }
   // Returns a reader for the next `count` values. The count comes from the file, so it is checked before it is multiplied.
   template <class T>
-  Reader list(std::uint64_t count, const char* what) {
+  IndexReader list(std::uint64_t count, const char* what) {
     if (count > bytes_.size() / sizeof(T))
       refuse(fmt::format("it declares {} {}, but {} bytes follow", count, what, bytes_.size()));
-    Reader reader(name_, bytes_.first(count * sizeof(T)));
+    IndexReader reader(name_, bytes_.first(count * sizeof(T)));
     bytes_ = bytes_.subspan(count * sizeof(T));
     return reader;
   }
@@ -61,7 +61,7 @@ struct Index {
 // `there`: the size of FILE.bin in bytes, if the index should be checked against it.
 Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> there) {
   const MappedFile file(path);
-  Reader reader(path.string(), file.bytes());
+  IndexReader reader(path.string(), file.bytes());
   for (const char expected : magic)
     if (reader.next<char>("magic") != expected) reader.refuse("it does not start with MMIDIDX");
   if (const auto version = reader.next<std::uint64_t>("version"); version != 1)
@@ -71,9 +71,9 @@ Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> 
   if (!type) reader.refuse(fmt::format("its token type {} is not an integer type", code));
   const auto sequences = reader.next<std::uint64_t>("number of sequences");
   const auto bounds = reader.next<std::uint64_t>("number of documents");
-  Reader lengths = reader.list<std::int32_t>(sequences, "lengths");
-  Reader places = reader.list<std::int64_t>(sequences, "places");
-  Reader documents = reader.list<std::int64_t>(bounds, "document bounds");
+  IndexReader lengths = reader.list<std::int32_t>(sequences, "lengths");
+  IndexReader places = reader.list<std::int64_t>(sequences, "places");
+  IndexReader documents = reader.list<std::int64_t>(bounds, "document bounds");
 
   const std::int64_t all = there ? *there / size_of(*type) : std::numeric_limits<std::int64_t>::max() / 8;
   std::vector<std::int64_t> starts{0};  // of sequences, in tokens

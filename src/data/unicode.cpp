@@ -6,13 +6,13 @@
 namespace chorale {
 namespace {
 
-struct Range {
+struct CharacterRange {
   char32_t first, last;
 };
 
 // clang-format off
 // Categories Lu, Ll, Lt, Lm and Lo of Unicode 14.0.0.
-constexpr Range letters[] = {
+constexpr CharacterRange letters[] = {
     {0x41, 0x5A}, {0x61, 0x7A}, {0xAA, 0xAA}, {0xB5, 0xB5}, {0xBA, 0xBA}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x2C1},
     {0x2C6, 0x2D1}, {0x2E0, 0x2E4}, {0x2EC, 0x2EC}, {0x2EE, 0x2EE}, {0x370, 0x374}, {0x376, 0x377}, {0x37A, 0x37D},
     {0x37F, 0x37F}, {0x386, 0x386}, {0x388, 0x38A}, {0x38C, 0x38C}, {0x38E, 0x3A1}, {0x3A3, 0x3F5}, {0x3F7, 0x481},
@@ -128,7 +128,7 @@ constexpr Range letters[] = {
     {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2F800, 0x2FA1D}, {0x30000, 0x3134A}};
 
 // Nd, Nl and No.
-constexpr Range numbers[] = {
+constexpr CharacterRange numbers[] = {
     {0x30, 0x39}, {0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}, {0x660, 0x669}, {0x6F0, 0x6F9}, {0x7C0, 0x7C9},
     {0x966, 0x96F}, {0x9E6, 0x9EF}, {0x9F4, 0x9F9}, {0xA66, 0xA6F}, {0xAE6, 0xAEF}, {0xB66, 0xB6F}, {0xB72, 0xB77},
     {0xBE6, 0xBF2}, {0xC66, 0xC6F}, {0xC78, 0xC7E}, {0xCE6, 0xCEF}, {0xD58, 0xD5E}, {0xD66, 0xD78}, {0xDE6, 0xDEF},
@@ -157,9 +157,9 @@ constexpr Range numbers[] = {
 
 // Binary search; both tables are ascending.
 template <std::size_t count>
-bool holds(const Range (&ranges)[count], char32_t point) {
-  const Range* const after = std::upper_bound(std::begin(ranges), std::end(ranges), point,
-                                              [](char32_t p, const Range& range) { return p < range.first; });
+bool holds(const CharacterRange (&ranges)[count], char32_t point) {
+  const CharacterRange* const after = std::upper_bound(
+      std::begin(ranges), std::end(ranges), point, [](char32_t p, const CharacterRange& range) { return p < range.first; });
   return after != std::begin(ranges) && point <= std::prev(after)->last;
 }
 

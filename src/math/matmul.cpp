@@ -21,10 +21,10 @@ Place matrix(std::int64_t rows, std::int64_t columns, bool transposed, DType dty
 }
 
 // The operands of a product.
-struct Places {
+struct ProductPlaces {
   Place x, w, y, bias;
 
-  explicit Places(const Matmul& p)
+  explicit ProductPlaces(const Matmul& p)
       : x(matrix(p.m, p.k, p.x_transposed, p.input)),
         w(matrix(p.k, p.n, p.w_transposed, p.input)),
         y(matrix(p.m, p.n, false, p.output)),
@@ -44,7 +44,7 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Matmul& 
     after.append_sum();
     attributes.set_post_ops(after);
   }
-  const Places places(p);
+  const ProductPlaces places(p);
   return onednn::matmul(engine, places.x, places.w, places.bias, places.y, attributes);
 }
 
@@ -69,23 +69,23 @@ class Matmuls::Ready {
 
   void run(const dnnl::stream& stream, const Matmul& matmul, const void* x, const void* w, const void* bias, void* y) {
     if (operands_) return run(stream, *operands_, x, w, bias, y);
-    Operands operands(engine_, matmul);
+    ProductPlaces operands(engine_, matmul);
     run(stream, operands, x, w, bias, y);
   }
 
  private:
-  struct Operands {
+  struct ProductPlaces {
     dnnl::memory x, w, y, bias;
 
-    Operands(const dnnl::engine& engine, const Matmul& matmul) : Operands(engine, Places(matmul)) {}
-    Operands(const dnnl::engine& engine, const Places& places)
+    ProductPlaces(const dnnl::engine& engine, const Matmul& matmul) : ProductPlaces(engine, ProductPlaces(matmul)) {}
+    ProductPlaces(const dnnl::engine& engine, const ProductPlaces& places)
         : x(places.x, engine, nullptr),
           w(places.w, engine, nullptr),
           y(places.y, engine, nullptr),
           bias(places.bias, engine, nullptr) {}
   };
 
-  void run(const dnnl::stream& stream, Operands& operands, const void* x, const void* w, const void* bias, void* y) {
+  void run(const dnnl::stream& stream, ProductPlaces& operands, const void* x, const void* w, const void* bias, void* y) {
     const auto at = [](int name, dnnl::memory& operand, const void* place) {
       operand.set_data_handle(const_cast<void*>(place));
       return dnnl_exec_arg_t{name, operand.get()};
@@ -99,7 +99,7 @@ class Matmuls::Ready {
 
   dnnl::engine engine_;
   dnnl::matmul primitive_;
-  std::optional<Operands> operands_;
+  std::optional<ProductPlaces> operands_;
 };
 
 struct Matmuls::Library {

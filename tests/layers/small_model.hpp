@@ -29,7 +29,7 @@ struct SmallModel {
         samples(batch) {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
-      initialise(*p, 0, p->value.slice(), 1, 1);
+      initialize(*p, 0, p->value.slice(), 1, 1);
       // Changes all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
       // detected.
       visit_floating(type, [&]<class T>(Type<T>) {

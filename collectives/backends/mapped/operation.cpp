@@ -112,7 +112,7 @@ bool MappedOperation::agree() {
 
 // Begins a part. The other ranks see this only after flush(), which must follow the copy of the input, because they may then
 // write to this rank's buffers.
-void MappedOperation::begin(const Part& part, std::int64_t first) {
+void MappedOperation::begin(const CallPart& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
     const std::size_t steps = part.program.actions.size();

@@ -38,7 +38,7 @@ class MappedOperation final : public Operation {
   bool go_on();
   bool enter();  // occupies this call's slot; false if a member still uses it
   bool agree();  // decides with all ranks whether to run in slices; false until all have begun the call
-  void begin(const Part& part, std::int64_t first);
+  void begin(const CallPart& part, std::int64_t first);
   bool meet(int rank);  // whether that rank has begun this part; throws if it made a different call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
@@ -69,9 +69,9 @@ class MappedOperation final : public Operation {
   const Plan plan_;
   const std::int64_t element_;
   const bool streams_;  // use non-temporal stores, because the data of all ranks together exceed the last-level cache
-  const Part whole_;
+  const CallPart whole_;
   Slices slices_;
-  Places places_;
+  BufferPlaces places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
   std::vector<std::uint64_t> words_;  // the words of this part on this rank's flag page
@@ -85,7 +85,7 @@ class MappedOperation final : public Operation {
   bool running_ = false, entered_ = false, agreed_ = false, in_slices_ = false, own_output_mapped_ = false;
 
   // The current part, the whole call or a slice:
-  const Part* part_ = nullptr;
+  const CallPart* part_ = nullptr;
   std::int64_t slice_ = 0, first_ = 0;  // the index and the first element of the slice
   std::uint64_t moved_ = 0;
   // The number of parts so far; the tags of this part and of the call's first part.

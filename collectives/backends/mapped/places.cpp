@@ -7,7 +7,8 @@
 
 namespace chorale::mapped {
 
-Places::Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams)
+BufferPlaces::BufferPlaces(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count,
+                           bool streams)
     : reach_(reach),
       problem_(plan.problem),
       element_(size_of(plan.dtype)),
@@ -17,7 +18,7 @@ Places::Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::
   place_[scratch] = static_cast<std::byte*>(scratch_.data());
 }
 
-const Whereabouts& Places::find() {
+const Whereabouts& BufferPlaces::find() {
   const Problem& p = problem_;
   const std::int64_t counts[2] = {p.input_count(), p.output_count()}, homes[2] = {p.input_home(), p.output_home()};
   where_.stays[scratch] = true;
@@ -40,13 +41,13 @@ const Whereabouts& Places::find() {
   return where_;
 }
 
-void Places::copy_in(std::int64_t first, const Problem& part) {
+void BufferPlaces::copy_in(std::int64_t first, const Problem& part) {
   std::memcpy(place_[input], at(input, first), static_cast<std::size_t>(part.input_count() * element_));
 }
 
 // Uses non-temporal stores if the call is out of place and all vectors together exceed the caches, because then the caller's
 // vector is not in the caches.
-void Places::copy_out(std::int64_t first, const Problem& part) {
+void BufferPlaces::copy_out(std::int64_t first, const Problem& part) {
   std::byte* vector = at(output, first);
   if (streams_)
     stream(vector, place_[output], part.output_count() * element_);

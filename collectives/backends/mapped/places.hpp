@@ -22,9 +22,9 @@ struct Whereabouts {     // what a rank tells its peers about its buffers
   bool in_slices;        // this rank's buffers are ordinary, so it can run the call only in slices
 };
 
-class Places {
+class BufferPlaces {
  public:
-  Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
+  BufferPlaces(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
   const Whereabouts& find();  // decides where peers find this rank's buffers in the run

@@ -9,7 +9,7 @@
 namespace chorale::mapped {
 namespace {
 
-struct Message {
+struct MappedMessage {
   int sender, sender_step, receiver, receiver_step;
 };
 
@@ -55,7 +55,7 @@ class Compiler {
             const std::pair<int, int> channel{peer, static_cast<int>(r)};
             const std::size_t nth = received[channel]++;
             require(nth < sends[channel].size(), "rank {} receives more messages from rank {} than it sends", r, peer);
-            const Message message{peer, sends[channel][nth], static_cast<int>(r), static_cast<int>(s)};
+            const MappedMessage message{peer, sends[channel][nth], static_cast<int>(r), static_cast<int>(s)};
             outgoing_[index(peer)][index(message.sender_step)].push_back(message);
             incoming_[r][s].push_back(message);
           }
@@ -79,7 +79,7 @@ class Compiler {
 
   Spot own(const Range& range) const { return {rank_, range.place, range.first}; }
 
-  Spot sent(const Message& message) const {
+  Spot sent(const MappedMessage& message) const {
     const Range& range = step(message.sender, message.sender_step).src[0];
     return {message.sender, range.place, range.first, stage_place(message.sender, message.sender_step)};
   }
@@ -90,7 +90,7 @@ class Compiler {
     action.after = step.after;
     for (const Range& range : step.src) action.from.push_back(own(range));
     if (step.kind == Kind::send) action.from[0].staged = stage_place(rank_, s);
-    for (const Message& message : incoming_[index(rank_)][index(s)]) {
+    for (const MappedMessage& message : incoming_[index(rank_)][index(s)]) {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
     }
@@ -101,7 +101,7 @@ class Compiler {
 
   // Whether the sender may write to the receiver's target while `maker` runs. The maker is the sender's recv_reduce whose
   // result is sent; −1 if there is none.
-  bool can_be_written(const Message& message, int maker) const {
+  bool can_be_written(const MappedMessage& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
     if (receiver.kind != Kind::recv || receiver.dst.place != Place::output) return false;
@@ -117,7 +117,7 @@ class Compiler {
       const bool same_place = other.kind == Kind::send && same_start(problem, other.src[0], receiver.dst);
       return same_place && readers.size() == 1 && sender.src[0].count == other.src[0].count &&
              std::any_of(made_from.begin(), made_from.end(),
-                         [&](const Message& m) { return m.sender == message.receiver && m.sender_step == before; });
+                         [&](const MappedMessage& m) { return m.sender == message.receiver && m.sender_step == before; });
     });
   }
 
@@ -131,7 +131,7 @@ class Compiler {
     return same ? send.after[0] : -1;
   }
 
-  bool is_written(const Message& message) const {
+  bool is_written(const MappedMessage& message) const {
     const int maker = maker_of(message.sender, message.sender_step);
     const bool wanted = maker >= 0 || step(message.sender, message.sender_step).put;
     return !program_.staged && wanted && can_be_written(message, maker);
@@ -140,7 +140,7 @@ class Compiler {
   void merge_sends() {
     for (int s = 0; s < static_cast<int>(program_.actions.size()); ++s) {
       Action& action = program_.actions[index(s)];
-      for (const Message& message : outgoing_[index(rank_)][index(s)])
+      for (const MappedMessage& message : outgoing_[index(rank_)][index(s)])
         if (is_written(message)) {
           const Range& range = step(message.receiver, message.receiver_step).dst;
           const int maker = maker_of(rank_, s);
@@ -157,15 +157,15 @@ class Compiler {
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);
     if (program_.staged) return;
     for (const int before : action.after)
-      for (const Message& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
-    for (const Message& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));
+      for (const MappedMessage& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
+    for (const MappedMessage& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));
   }
-  Event reader(const Message& message) const { return {message.receiver, message.receiver_step, is_written(message)}; }
+  Event reader(const MappedMessage& message) const { return {message.receiver, message.receiver_step, is_written(message)}; }
 
   const std::vector<Schedule>& ranks_;
   int rank_;
   Program program_;
-  std::vector<std::vector<std::vector<Message>>> outgoing_, incoming_;  // by rank and step
+  std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // by rank and step
 };
 
 }  // namespace

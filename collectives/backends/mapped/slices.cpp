@@ -19,7 +19,7 @@ Plan with_count(Plan plan, std::int64_t count) {
 
 }  // namespace
 
-Part::Part(const Plan& plan, std::int64_t stage_elements)
+CallPart::CallPart(const Plan& plan, std::int64_t stage_elements)
     : problem(plan.problem), program(compile(schedules_of(plan), plan.problem.rank, stage_elements)) {
   const std::size_t steps = program.actions.size();
   require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, too many for mapped memory", plan.words,
@@ -36,10 +36,10 @@ Slices::Slices(const Plan& plan, std::int64_t most_bytes) : plan_(plan) {
   if (is_elementwise(plan.problem.what) && plan.problem.size > 1 && count > each_) number_ = (count + each_ - 1) / each_;
 }
 
-const Part& Slices::part(std::int64_t slice) {
+const CallPart& Slices::part(std::int64_t slice) {
   const std::int64_t count = std::min(each_, plan_.problem.blocks.total() - first(slice));
   auto& part = count == each_ ? full_ : tail_;
-  if (!part) part = std::make_unique<const Part>(with_count(plan_, count), never_staged);
+  if (!part) part = std::make_unique<const CallPart>(with_count(plan_, count), never_staged);
   return *part;
 }
 

@@ -15,8 +15,8 @@
 namespace chorale::mapped {
 
 // One run of an operation handles a whole call or one of its slices.
-struct Part {
-  Part(const Plan& plan, std::int64_t stage_elements);
+struct CallPart {
+  CallPart(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
   Program program;
   std::size_t most_sources = 1, most_targets = 1;  // the largest numbers of sources and targets of an action
@@ -30,12 +30,12 @@ class Slices {
   std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
   std::int64_t each() const { return each_; }  // elements per slice; the last may have fewer
-  const Part& part(std::int64_t slice);        // compiled when first requested
+  const CallPart& part(std::int64_t slice);    // compiled when first requested
 
  private:
   const Plan& plan_;
   std::int64_t each_ = 0, number_ = 1;
-  std::unique_ptr<const Part> full_, tail_;
+  std::unique_ptr<const CallPart> full_, tail_;
 };
 
 }  // namespace chorale::mapped

@@ -62,7 +62,7 @@ class MessageOperation final : public Operation {
     void add(int step) { steps[tail++] = step; }
   };
 
-  void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
+  void* at(BufferAddress spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
   FlatStep& flat(int step) { return plan_.steps[static_cast<std::size_t>(step)]; }
   void enqueue(int step);
   void release(Indices steps);

@@ -13,7 +13,7 @@ std::int64_t cache_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 // Appends one step to the plan: the step, its messages, and the locations of its addends.
 void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   const std::int64_t width = size_of(plan.dtype);
-  const auto spot = [&](const Range& range) { return Spot{range.place, range.first * width}; };
+  const auto spot = [&](const Range& range) { return BufferAddress{range.place, range.first * width}; };
   FlatStep flat{step.kind};
   flat.messages.first = static_cast<int>(plan.messages.size());
   flat.addends.first = static_cast<int>(plan.spots.size());
@@ -21,7 +21,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   flat.count = step.dst.count;
   const std::int64_t bytes = (step.kind == Kind::send ? step.src.at(0) : step.dst).count * width;
   for (const int peer : step.peers) {
-    Spot place = step.kind == Kind::send ? spot(step.src[0]) : flat.dst;
+    BufferAddress place = step.kind == Kind::send ? spot(step.src[0]) : flat.dst;
     if (step.kind == Kind::recv_reduce) {
       place = {Place::scratch, plan.workspace_bytes};
       plan.workspace_bytes += cache_lines(bytes);

@@ -15,7 +15,7 @@
 
 namespace chorale {
 
-struct Spot {                  // an address relative to a buffer
+struct BufferAddress {         // an address relative to a buffer
   Place place = Place::input;  // the buffer; scratch means the workspace
   std::int64_t byte = 0;       // offset from the start of the buffer
 };
@@ -24,7 +24,7 @@ struct FlatMessage {
   int peer = 0;  // rank in the group
   bool incoming = false;
   int step = 0;
-  Spot spot;
+  BufferAddress spot;
   std::int64_t bytes = 0;
 };
 
@@ -35,7 +35,7 @@ struct Indices {  // a range of one of the plan's arrays
 struct FlatStep {
   Kind kind = Kind::send;
   Indices messages, addends;  // `addends` in `spots`: the addends in the order of the sum, or the source of a copy
-  Spot dst;
+  BufferAddress dst;
   std::int64_t count = 0;  // number of elements at dst
   int waits = 0;           // number of releases that this step needs before it may begin
   Indices over, posted;    // in `released`: the steps to release when this step is over, and when its messages are posted
@@ -48,7 +48,7 @@ struct MessagePlan {
   Redop op;
   std::vector<FlatStep> steps;
   std::vector<FlatMessage> messages;
-  std::vector<Spot> spots;
+  std::vector<BufferAddress> spots;
   std::vector<int> released;  // steps that others release: see FlatStep::over
   std::vector<int> peers;     // every peer once
   std::int64_t workspace_bytes = 0;

@@ -8,7 +8,8 @@
 
 namespace chorale::near {
 
-Messenger::Messenger(Post& post, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages)
+NearMessenger::NearMessenger(Post& post, CallAgreement& agreement, const Plan& plan,
+                             const std::vector<FlatMessage>& messages)
     : post_(post), agreement_(agreement), words_(plan.words) {
   constexpr std::size_t apart = 8;  // distance in words, so that each receiver writes to its own cache line
   taken_ = post.reach().memory().allocate(
@@ -23,9 +24,9 @@ Messenger::Messenger(Post& post, CallAgreement& agreement, const Plan& plan, con
   over_.reserve(lines_.size());
 }
 
-void Messenger::start(const Run& run) { sequence_ = run.sequence, history_ = agreement_.mark(run.history); }
+void NearMessenger::start(const Run& run) { sequence_ = run.sequence, history_ = agreement_.mark(run.history); }
 
-bool Messenger::post(int message, void* place) {
+bool NearMessenger::post(int message, void* place) {
   Line& line = lines_[static_cast<std::size_t>(message)];
   if (line.taken) {
     send(line, place);
@@ -42,13 +43,13 @@ bool Messenger::post(int message, void* place) {
   return false;
 }
 
-bool Messenger::is_over(const Line& line) const {
+bool NearMessenger::is_over(const Line& line) const {
   if (!line.taken) return line.incoming.over;
   return line.bytes <= carried_bytes ? post_.has_sent(line.local, line.number)
                                      : mapped::load_acquire(*line.taken) == line.run;
 }
 
-void Messenger::send(Line& line, const void* data) {
+void NearMessenger::send(Line& line, const void* data) {
   Notice notice;
   notice.group = agreement_.mark(0), notice.sequence = sequence_, notice.history = history_, notice.bytes = line.bytes;
   if (line.bytes <= carried_bytes) {
@@ -67,7 +68,7 @@ void Messenger::send(Line& line, const void* data) {
   line.number = post_.send(line.local, notice);
 }
 
-std::span<const int> Messenger::progress() {
+std::span<const int> NearMessenger::progress() {
   post_.progress();
   over_.clear();
   std::erase_if(active_, [&](int message) {
@@ -79,26 +80,27 @@ std::span<const int> Messenger::progress() {
   return over_;
 }
 
-void Messenger::check_arrival(const Line& line) const {
+void NearMessenger::check_arrival(const Line& line) const {
   if (line.taken) return;
   if (line.incoming.history != history_) agreement_.other_call(line.peer, sequence_, "something else");
   if (line.incoming.came != line.bytes) agreement_.wrong_length(line.peer, words_, line.incoming.came, line.bytes);
 }
 
-void Messenger::cancel() noexcept {
+void NearMessenger::cancel() noexcept {
   for (const Line& line : lines_)
     if (!line.taken) post_.cancel(line.incoming);
 }
 
 // A send does not count if its receiver has sent `closed`, because the receiver accepts no more messages.
-bool Messenger::is_sending() noexcept {
+bool NearMessenger::is_sending() noexcept {
   return std::ranges::any_of(active_, [&](int message) {
     const Line& line = lines_[static_cast<std::size_t>(message)];
     return line.taken && !is_over(line) && !agreement_.has_closed(line.peer);
   });
 }
 
-Division::Division(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages) {
+MessageDivision::MessageDivision(const Post& post, const CallAgreement& agreement,
+                                 const std::vector<FlatMessage>& messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const bool is_near = post.is_near(agreement.world_rank(messages[i].peer));
     Part& part = is_near ? near : far;

@@ -1,5 +1,5 @@
-// near::Messenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). Beside<Far>
-// exchanges all messages of a plan: those within a host by near::Messenger, those between hosts by the Messenger `Far`.
+// NearMessenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). Beside<Far>
+// exchanges all messages of a plan: those within a host by NearMessenger, those between hosts by the Messenger `Far`.
 #pragma once
 #include <memory>
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace chorale::near {
 
-class Messenger final : public chorale::Messenger {
+class NearMessenger final : public chorale::Messenger {
  public:
-  Messenger(Post& post, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
-  ~Messenger() override { cancel(); }
+  NearMessenger(Post& post, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages);
+  ~NearMessenger() override { cancel(); }
   void start(const Run& run) override;
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
@@ -43,8 +43,8 @@ class Messenger final : public chorale::Messenger {
 
 // Divides a plan's messages into those within the host (near) and those between hosts (far). Each Messenger numbers its own
 // messages from 0.
-struct Division {
-  Division(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages);
+struct MessageDivision {
+  MessageDivision(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages);
 
   struct Part {
     std::vector<FlatMessage> messages;
@@ -59,10 +59,10 @@ struct Division {
 };
 
 template <class Far>
-class Beside final : public chorale::Messenger {
+class NearAndFar final : public chorale::Messenger {
  public:
   template <class Line>
-  Beside(Post& post, Line& line, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages)
+  NearAndFar(Post& post, Line& line, CallAgreement& agreement, const Plan& plan, const std::vector<FlatMessage>& messages)
       : division_(post, agreement, messages),
         near_(post, agreement, plan, division_.near.messages),
         far_(line, agreement, plan, division_.far.messages) {}
@@ -84,8 +84,8 @@ class Beside final : public chorale::Messenger {
   bool is_sending() noexcept override { return near_.is_sending() || far_.is_sending(); }
 
  private:
-  Division division_;
-  near::Messenger near_;
+  MessageDivision division_;
+  NearMessenger near_;
   Far far_;
   std::vector<int> over_;
 };

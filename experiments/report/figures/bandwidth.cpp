@@ -16,39 +16,41 @@ namespace {
 
 constexpr std::size_t most_named = 6;
 
-struct Series {
+struct BandwidthSeries {
   std::string name;
   std::vector<const BenchRow*> rows;  // by size
 };
 
 // The series of a question, the best first. The score of a series is the geometric mean of time ratios over its sizes: its
 // own time divided by the shortest time of any series at that size.
-std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& question) {
-  std::vector<Series> all;
+std::vector<BandwidthSeries> series_of(const std::vector<BenchRow>& rows, const std::string& question) {
+  std::vector<BandwidthSeries> all;
   std::map<double, double> best;
   for (const BenchRow& row : rows) {
     if (row.question != question || row.bytes <= 0 || !(row.median > 0)) continue;
     const auto [at, first] = best.emplace(row.bytes, row.median);
     at->second = std::min(at->second, row.median);
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.name; });
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const BandwidthSeries& series) { return series.name == row.name; });
     if (same == all.end())
       all.push_back({row.name, {&row}});
     else
       same->rows.push_back(&row);
   }
-  const auto behind = [&](const Series& series) {
+  const auto behind = [&](const BandwidthSeries& series) {
     double sum = 0;
     for (const BenchRow* row : series.rows) sum += std::log(row->median / best[row->bytes]);
     return sum / static_cast<double>(series.rows.size());
   };
-  for (Series& series : all)
+  for (BandwidthSeries& series : all)
     std::sort(series.rows.begin(), series.rows.end(),
               [](const BenchRow* a, const BenchRow* b) { return a->bytes < b->bytes; });
-  std::stable_sort(all.begin(), all.end(), [&](const Series& a, const Series& b) { return behind(a) < behind(b); });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const BandwidthSeries& a, const BandwidthSeries& b) { return behind(a) < behind(b); });
   return all;
 }
 
-LineChart chart_of(const std::string& question, const std::vector<Series>& all, bool bandwidth) {
+LineChart chart_of(const std::string& question, const std::vector<BandwidthSeries>& all, bool bandwidth) {
   using enum Scale::Spacing;
   LineChart chart{question + (bandwidth ? ": bandwidth" : ": latency"),
                   fmt::format("{} of {} by vector size, both logarithmic, one line per backend and algorithm.",
@@ -73,11 +75,11 @@ LineChart chart_of(const std::string& question, const std::vector<Series>& all, 
   for (const Line& line : chart.lines)
     for (const Point& point : line.points) sizes.insert(point.x);
   chart.x.marks.assign(sizes.begin(), sizes.end());
-  const Series& best = all.front();
+  const BandwidthSeries& best = all.front();
   Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
   std::map<double, double> fastest;  // by vector size: the loads and stores without waits, in seconds
-  for (const Series& series : all)
+  for (const BandwidthSeries& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)
         fastest[row->bytes] = std::min(fastest.emplace(row->bytes, row->ceiling).first->second, row->ceiling);
@@ -98,9 +100,9 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
   Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", spreads_of(rows), "bandwidth", "cost model",
                                       "memory ceiling"})};
   for (const std::string& question : questions_of(rows)) {
-    const std::vector<Series> all = series_of(rows, question);
+    const std::vector<BandwidthSeries> all = series_of(rows, question);
     if (all.empty()) continue;
-    for (const Series& series : all)
+    for (const BandwidthSeries& series : all)
       for (const BenchRow* row : series.rows)
         figure.numbers.add({question, series.name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
                             quantity(row->ci_low, Unit::seconds) + " to " + quantity(row->ci_high, Unit::seconds),
@@ -109,7 +111,7 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
     for (const bool as_bandwidth : {false, true}) figure.charts.push_back(drawing_of(chart_of(question, all, as_bandwidth)));
     const auto widest = [](const BenchRow* a, const BenchRow* b) { return a->bytes / a->median < b->bytes / b->median; };
     const BenchRow* top = nullptr;
-    for (const Series& series : all) {
+    for (const BandwidthSeries& series : all) {
       const BenchRow* own = *std::max_element(series.rows.begin(), series.rows.end(), widest);
       if (!top || widest(top, own)) top = own;
     }

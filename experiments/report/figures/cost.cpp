@@ -14,14 +14,14 @@ namespace chorale::report {
 namespace {
 
 struct Spending {
-  const Run* run;
+  const RecordedRun* run;
   std::vector<std::string> classes, kinds;
   std::vector<double> ranks;                 // by class
   std::vector<std::vector<double>> seconds;  // by class and kind
 };
 
-Spending spending_of(const Run& run) {
-  const Group group = run.group("simulated");
+Spending spending_of(const RecordedRun& run) {
+  const RecordGroup group = run.group("simulated");
   Spending s{&run, labels(group, "class"), labels(group, "kind"), group.numbers("ranks"), {}};
   s.seconds = in_rows(group.numbers("seconds"), s.kinds.size());
   return s;

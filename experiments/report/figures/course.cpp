@@ -11,19 +11,19 @@
 namespace chorale::report {
 namespace {
 
-struct Column {
+struct CourseColumn {
   const char *name, *title, *axis;
   Unit unit;
   Scale::Spacing spacing;
 };
 
 using enum Scale::Spacing;
-constexpr Column columns[] = {{"grad_norm", "Gradient norm", "norm", Unit::plain, logarithmic},
-                              {"lr", "Learning rate", "learning rate", Unit::plain, linear},
-                              {"step_time", "Time of a step", "time", Unit::seconds, linear},
-                              {"mfu", "MFU", "MFU", Unit::percent, linear}};
+constexpr CourseColumn columns[] = {{"grad_norm", "Gradient norm", "norm", Unit::plain, logarithmic},
+                                    {"lr", "Learning rate", "learning rate", Unit::plain, linear},
+                                    {"step_time", "Time of a step", "time", Unit::seconds, linear},
+                                    {"mfu", "MFU", "MFU", Unit::percent, linear}};
 
-LineChart chart_of(const Column& column, const std::vector<Curve>& curves) {
+LineChart chart_of(const CourseColumn& column, const std::vector<Curve>& curves) {
   return {column.title,
           fmt::format("{} by step, one line per label: the median of its runs.", column.title),
           axis_of(Along::steps),
@@ -39,8 +39,8 @@ struct Extremes {
 
 Extremes extremes_of(const Curve& curve, const char* column) {
   Extremes extremes;
-  for (const Run* run : curve.runs) {
-    const Group train = run->group("train");
+  for (const RecordedRun* run : curve.runs) {
+    const RecordGroup train = run->group("train");
     const std::vector<double> steps = train.numbers("step"), values = train.numbers(column);
     for (std::size_t i = 0; i < std::min(steps.size(), values.size()); ++i) {
       if (!std::isfinite(values[i])) continue;
@@ -58,7 +58,7 @@ Extremes extremes_of(const Curve& curve, const char* column) {
 
 std::optional<Figure> course(const RecordSet& records) {
   Figure figure{.numbers = TextTable({"what", "run", "lowest", "at step", "highest", "at step", "last"})};
-  for (const Column& column : columns) {
+  for (const CourseColumn& column : columns) {
     const std::vector<Curve> curves = curves_of(records, column.name);
     double most = absent;
     for (const Curve& curve : curves) {

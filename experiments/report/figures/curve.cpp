@@ -17,8 +17,8 @@ constexpr std::size_t most_lines = 8, most_names = 5;
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // The position of each row of /train on the axis, by step. A resumed run begins after the tokens of the steps before it.
-std::map<double, double> places_of(const Run& run, Along along) {
-  const Group train = run.group("train");
+std::map<double, double> places_of(const RecordedRun& run, Along along) {
+  const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step"),
                             column =
                                 along == Along::steps ? steps : train.numbers(along == Along::tokens ? "tokens" : "time");
@@ -39,7 +39,7 @@ std::string name_of(const std::vector<const Curve*>& identical) {
 
 }  // namespace
 
-Axis axis_of(Along along) {
+ChartAxis axis_of(Along along) {
   switch (along) {
     case Along::tokens: return {.name = "tokens", .from_zero = true};
     case Along::seconds: return {.name = "time", .unit = Unit::seconds, .from_zero = true};
@@ -54,11 +54,12 @@ bool Curve::operator==(const Curve& other) const {
   });
 }
 
-Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, Along along, const std::string& group) {
+Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& column, Along along,
+               const std::string& group) {
   std::map<double, std::vector<double>> places, values;  // by step: one value of each run
-  for (const Run* run : runs) {
+  for (const RecordedRun* run : runs) {
     const std::map<double, double> own = places_of(*run, along);
-    const Group table = run->group(group);
+    const RecordGroup table = run->group(group);
     const std::vector<double> steps = table.numbers("step"), numbers = table.numbers(column);
     std::map<double, double> last;  // after a rollback, the table has the step twice
     for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];

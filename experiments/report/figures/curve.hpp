@@ -13,17 +13,17 @@
 namespace chorale::report {
 
 struct Curve {
-  std::vector<const Run*> runs;  // repetitions
+  std::vector<const RecordedRun*> runs;  // repetitions
   std::vector<Point> points;
-  const Run& run() const { return *runs.front(); }
+  const RecordedRun& run() const { return *runs.front(); }
   bool operator==(const Curve& other) const;  // identical
 };
 
 enum class Along { steps, tokens, seconds };
-Axis axis_of(Along along);
+ChartAxis axis_of(Along along);
 
 // A step without a finite value stays in the curve as a gap.
-Curve curve_of(const std::vector<const Run*>& runs, const std::string& column, Along along = Along::steps,
+Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& column, Along along = Along::steps,
                const std::string& group = "train");
 // One curve per label with training steps. Simulated runs are left out, because their steps all take the same time. So are
 // empty curves.

@@ -20,12 +20,13 @@ struct Loads {
 };
 
 // The loads are medians over the rows of /experts without the warm-up, and then medians over the repetitions.
-Loads loads_of(const std::vector<const Run*>& runs) {
-  const Group group = runs.front()->group("experts");
+Loads loads_of(const std::vector<const RecordedRun*>& runs) {
+  const RecordGroup group = runs.front()->group("experts");
   Loads loads{.run = runs.front()->label, .blocks = group.words("block")};
   const auto shape = group.shape("chosen");
   if (shape.size() != 2) return loads;
-  const auto chosen = each_over_repetitions(runs, [](const Run& run) { return run.group("experts").medians("chosen"); });
+  const auto chosen =
+      each_over_repetitions(runs, [](const RecordedRun& run) { return run.group("experts").medians("chosen"); });
   loads.of_block = in_rows(medians_of(chosen), static_cast<std::size_t>(shape[1]));
   for (std::vector<double>& block : loads.of_block) {
     const double mean = std::accumulate(block.begin(), block.end(), 0.0) / static_cast<double>(block.size());

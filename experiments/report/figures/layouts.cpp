@@ -17,7 +17,7 @@
 namespace chorale::report {
 namespace {
 
-struct Row {
+struct LayoutRow {
   std::string label;
   std::size_t runs = 0;
   bool simulated = false;  // in virtual time: repetitions would not differ
@@ -28,18 +28,18 @@ struct Row {
          imbalance = absent, loss = absent;
 };
 
-Row row_of(const std::vector<const Run*>& runs, const Criterion& criterion) {
-  Row row{.label = runs.front()->label, .runs = runs.size(), .simulated = runs.front()->simulated()};
+LayoutRow row_of(const std::vector<const RecordedRun*>& runs, const Criterion& criterion) {
+  LayoutRow row{.label = runs.front()->label, .runs = runs.size(), .simulated = runs.front()->simulated()};
   const auto steps = [](const char* column) {
-    return [column](const Run& run) { return run.steady(run.group("train").numbers(column)); };
+    return [column](const RecordedRun& run) { return run.steady(run.group("train").numbers(column)); };
   };
   const ByBlock speed = per_block(runs, steps("tokens_per_s"));
   if (!speed.empty()) row.speed = summarize(speed).median;
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
-  const auto median = [&](double (*of)(const Run&)) { return over_repetitions(runs, of).median; };
+  const auto median = [&](double (*of)(const RecordedRun&)) { return over_repetitions(runs, of).median; };
   row.peak = largest_peak(fullest_of(runs)), row.sent = median(bytes_per_step), row.bubble = median(bubble_share),
   row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
-  row.predicted = median([](const Run& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
+  row.predicted = median([](const RecordedRun& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
   row.judged = per_block(runs, criterion.samples);
   if (!row.judged.empty())  // the steps of one run give a spread; its single loss does not
     row.of_judged = criterion.highest_is_best ? spread_of(runs, criterion.samples) : summarize(row.judged);
@@ -50,7 +50,7 @@ std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4);
 
 // Whether the rows differ from the best. Rows with too few blocks are left out of the test, because they say nothing about
 // the others.
-struct Verdict {
+struct LayoutVerdict {
   std::size_t first = 0;             // the best row with enough blocks: the others are compared with it
   std::size_t alike = 0;             // the rows that cannot be distinguished from it
   std::size_t tested = 0;            // the rows that were compared with it
@@ -61,8 +61,8 @@ struct Verdict {
 };
 
 // Returns the verdict, and sets the marks of the rows.
-Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
-  Verdict verdict{.fewest = rows.front().judged.size()};
+LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks) {
+  LayoutVerdict verdict{.fewest = rows.front().judged.size()};
   std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -92,13 +92,13 @@ Verdict verdict_on(std::vector<Row>& rows, const std::string& blocks) {
   return verdict;
 }
 
-std::string cannot_be_distinguished(const Verdict& verdict) {
+std::string cannot_be_distinguished(const LayoutVerdict& verdict) {
   return fmt::format("{} other{} be distinguished from it (~, {}).", verdict.alike,
                      verdict.alike == 1 ? " cannot" : "s cannot", verdict.test);
 }
 
 // " Too few runs to tell of mine (?): at least 6 are needed." `samples`: runs or seeds.
-std::string too_few(const Verdict& verdict, const char* samples) {
+std::string too_few(const LayoutVerdict& verdict, const char* samples) {
   if (verdict.unknown.empty()) return "";
   constexpr std::size_t most = 3;
   const std::size_t named = std::min(most, verdict.unknown.size()), more = verdict.unknown.size() - named;
@@ -108,7 +108,8 @@ std::string too_few(const Verdict& verdict, const char* samples) {
 }
 
 // The best row may have too few blocks. Then this compares the others among themselves.
-std::string among_others(const std::vector<Row>& rows, const Verdict& verdict, const char* best, const char* worse) {
+std::string among_others(const std::vector<LayoutRow>& rows, const LayoutVerdict& verdict, const char* best,
+                         const char* worse) {
   if (verdict.first == 0 || verdict.tested == 0) return "";
   const std::string& label = rows[verdict.first].label;
   if (verdict.alike > 0)
@@ -116,15 +117,15 @@ std::string among_others(const std::vector<Row>& rows, const Verdict& verdict, c
   return fmt::format(" Of the others, {} is {}; the rest are significantly {} ({}).", label, best, worse, verdict.test);
 }
 
-std::string spread_of_speed(const Row& row) { return spread_name(row.runs == 1, row.of_judged.has_interval); }
+std::string spread_of_speed(const LayoutRow& row) { return spread_name(row.runs == 1, row.of_judged.has_interval); }
 
-std::string fastest(const std::vector<Row>& rows, const Verdict& verdict) {
-  const Row &best = rows.front(), &worst = rows.back();
+std::string fastest(const std::vector<LayoutRow>& rows, const LayoutVerdict& verdict) {
+  const LayoutRow &best = rows.front(), &worst = rows.back();
   const double median = best.of_judged.median, times = median / worst.of_judged.median;
   if (rows.size() == 1)
     return fmt::format("{} trains {} tokens/s ({} {} to {}).", best.label, tokens(median), spread_of_speed(best),
                        tokens(best.of_judged.ci_low), tokens(best.of_judged.ci_high));
-  if (std::ranges::all_of(rows, &Row::simulated))
+  if (std::ranges::all_of(rows, &LayoutRow::simulated))
     return fmt::format("{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}, in virtual time.", best.label,
                        tokens(median), times, worst.label);
   const std::string few = too_few(verdict, "runs");
@@ -141,9 +142,10 @@ std::string fastest(const std::vector<Row>& rows, const Verdict& verdict) {
   return fmt::format("{}.{}{}", ahead, few, among_others(rows, verdict, "the fastest", "slower"));
 }
 
-std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
-  const Row& best = rows.front();
-  const auto worst = std::ranges::find_if(rows.rbegin(), rows.rend(), [](const Row& row) { return !row.judged.empty(); });
+std::string learns_best(const std::vector<LayoutRow>& rows, const LayoutVerdict& verdict) {
+  const LayoutRow& best = rows.front();
+  const auto worst =
+      std::ranges::find_if(rows.rbegin(), rows.rend(), [](const LayoutRow& row) { return !row.judged.empty(); });
   if (worst == rows.rend()) return "No run has a held-out loss.";
   const std::string lowest = quantity(best.of_judged.median, Unit::plain, 4);
   if (&*worst == &best) return fmt::format("{} has a held-out loss of {}.", best.label, lowest);
@@ -163,9 +165,9 @@ std::string learns_best(const std::vector<Row>& rows, const Verdict& verdict) {
   return fmt::format("{}; {}{}", ahead, cannot_be_distinguished(verdict), few);
 }
 
-std::string spread_in(const std::vector<Row>& rows, bool speed_decides) {
+std::string spread_in(const std::vector<LayoutRow>& rows, bool speed_decides) {
   std::set<std::string> kinds;
-  for (const Row& row : rows)
+  for (const LayoutRow& row : rows)
     if (speed_decides)
       kinds.insert(spread_of_speed(row));
     else if (row.judged.size() > 1)
@@ -173,7 +175,7 @@ std::string spread_in(const std::vector<Row>& rows, bool speed_decides) {
   return kinds.empty() ? "range of the seeds" : spread_names(kinds);
 }
 
-TextTable table_of(const std::vector<Row>& rows, bool speed_decides, const std::string& spread) {
+TextTable table_of(const std::vector<LayoutRow>& rows, bool speed_decides, const std::string& spread) {
   const bool alone = rows.size() == 1;
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> cells(rows.size());
@@ -181,48 +183,49 @@ TextTable table_of(const std::vector<Row>& rows, bool speed_decides, const std::
     titles.push_back(title);
     for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(cell_of(rows[i]));
   };
-  const auto number = [&](const std::string& title, double Row::*value, Unit unit, int digits = 3) {
-    column(title, [&](const Row& row) { return quantity(row.*value, unit, digits); });
+  const auto number = [&](const std::string& title, double LayoutRow::*value, Unit unit, int digits = 3) {
+    column(title, [&](const LayoutRow& row) { return quantity(row.*value, unit, digits); });
   };
-  const auto if_any = [&](const std::string& title, double Row::*value, Unit unit, int digits) {
-    if (std::ranges::any_of(rows, [&](const Row& row) { return !std::isnan(row.*value); }))
+  const auto if_any = [&](const std::string& title, double LayoutRow::*value, Unit unit, int digits) {
+    if (std::ranges::any_of(rows, [&](const LayoutRow& row) { return !std::isnan(row.*value); }))
       number(title, value, unit, digits);
   };
   const double best = rows.front().of_judged.median;
   const auto loss = [](double nats) { return quantity(nats, Unit::plain, 4); };
-  column("layout", [](const Row& row) { return row.label; });
+  column("layout", [](const LayoutRow& row) { return row.label; });
   if (speed_decides) {
-    column("runs", [](const Row& row) { return fmt::format("{}", row.runs); });
-    number("tokens/s", &Row::speed, Unit::plain, 4);
-    if_any("predicted", &Row::predicted, Unit::plain, 4);
-    column(spread, [](const Row& row) { return tokens(row.of_judged.ci_low) + " to " + tokens(row.of_judged.ci_high); });
+    column("runs", [](const LayoutRow& row) { return fmt::format("{}", row.runs); });
+    number("tokens/s", &LayoutRow::speed, Unit::plain, 4);
+    if_any("predicted", &LayoutRow::predicted, Unit::plain, 4);
+    column(spread,
+           [](const LayoutRow& row) { return tokens(row.of_judged.ci_low) + " to " + tokens(row.of_judged.ci_high); });
     if (!alone)
       column("relative to the fastest",
-             [&](const Row& row) { return fmt::format("{}{:.2f}", row.mark, row.of_judged.median / best); });
+             [&](const LayoutRow& row) { return fmt::format("{}{:.2f}", row.mark, row.of_judged.median / best); });
   } else {
-    column("seeds", [](const Row& row) { return fmt::format("{}", row.judged.size()); });
-    number("held-out loss", &Row::loss, Unit::plain, 4);
-    column(spread, [&](const Row& row) {
+    column("seeds", [](const LayoutRow& row) { return fmt::format("{}", row.judged.size()); });
+    number("held-out loss", &LayoutRow::loss, Unit::plain, 4);
+    column(spread, [&](const LayoutRow& row) {
       return row.judged.size() < 2 ? "-" : loss(row.of_judged.ci_low) + " to " + loss(row.of_judged.ci_high);
     });
     if (!alone)
       column("above the lowest",
-             [&](const Row& row) { return row.mark + quantity(row.of_judged.median - best, Unit::plain, 2); });
-    number("tokens/s", &Row::speed, Unit::plain, 4);
+             [&](const LayoutRow& row) { return row.mark + quantity(row.of_judged.median - best, Unit::plain, 2); });
+    number("tokens/s", &LayoutRow::speed, Unit::plain, 4);
   }
-  number("MFU", &Row::mfu, Unit::percent);
-  number("memory/rank", &Row::peak, Unit::bytes);
-  number("bytes/step", &Row::sent, Unit::bytes);
-  number("bubble", &Row::bubble, Unit::percent);
-  if_any("dropped", &Row::dropped, Unit::percent, 2);
-  if_any("attention, max/mean", &Row::imbalance, Unit::plain, 3);
-  if (speed_decides) number("held-out loss", &Row::loss, Unit::plain, 4);
+  number("MFU", &LayoutRow::mfu, Unit::percent);
+  number("memory/rank", &LayoutRow::peak, Unit::bytes);
+  number("bytes/step", &LayoutRow::sent, Unit::bytes);
+  number("bubble", &LayoutRow::bubble, Unit::percent);
+  if_any("dropped", &LayoutRow::dropped, Unit::percent, 2);
+  if_any("attention, max/mean", &LayoutRow::imbalance, Unit::plain, 3);
+  if (speed_decides) number("held-out loss", &LayoutRow::loss, Unit::plain, 4);
   TextTable table(titles);
   for (const auto& row : cells) table.add(row);
   return table;
 }
 
-BarChart chart_of(const std::vector<Row>& rows, bool speed_decides, const std::string& spread) {
+BarChart chart_of(const std::vector<LayoutRow>& rows, bool speed_decides, const std::string& spread) {
   const double best = rows.front().of_judged.median;
   BarChart chart = speed_decides
                        ? BarChart{.title = "Tokens per second",
@@ -234,7 +237,7 @@ BarChart chart_of(const std::vector<Row>& rows, bool speed_decides, const std::s
                                   .axis = {.name = fmt::format("nats per token above {} ({}), median of the seeds",
                                                                quantity(best, Unit::plain, 4), rows.front().label)},
                                   .parts = {"loss"}};
-  for (const Row& row : rows) {
+  for (const LayoutRow& row : rows) {
     const Summary& judged = row.of_judged;
     if (speed_decides)
       chart.bars.push_back({row.mark + row.label, {judged.median}, judged.ci_low, judged.ci_high});
@@ -249,11 +252,11 @@ BarChart chart_of(const std::vector<Row>& rows, bool speed_decides, const std::s
 std::optional<Figure> layouts(const RecordSet& records) {
   const Criterion& criterion = criterion_of(records);
   const bool speed_decides = records.metric == by_speed;
-  std::vector<Row> rows;
+  std::vector<LayoutRow> rows;
   for (const auto& runs : ranked(records, "train"))
-    if (Row row = row_of(runs, criterion); !std::isnan(row.speed)) rows.push_back(std::move(row));
+    if (LayoutRow row = row_of(runs, criterion); !std::isnan(row.speed)) rows.push_back(std::move(row));
   if (rows.empty()) return {};
-  const Verdict verdict = verdict_on(rows, speed_decides ? "repetitions" : "seeds");
+  const LayoutVerdict verdict = verdict_on(rows, speed_decides ? "repetitions" : "seeds");
   const std::string spread = spread_in(rows, speed_decides);
   Figure figure{.finding = speed_decides ? fastest(rows, verdict) : learns_best(rows, verdict),
                 .numbers = table_of(rows, speed_decides, spread),
@@ -264,13 +267,13 @@ std::optional<Figure> layouts(const RecordSet& records) {
         " The runs differ in {}, which also change{} what they learn: metric = \"held-out loss\" "
         "judges them by that.",
         join(unheeded, " and "), unheeded.size() == 1 ? "s" : "");
-  if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // happens in records of older versions
+  if (std::ranges::any_of(rows, [](const LayoutRow& row) { return row.mfu > 1; }))  // happens in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
   if (rows.size() == 1) return figure;  // a chart of one bar shows nothing
   if (BarChart chart = chart_of(rows, speed_decides, spread); !chart.bars.empty())
     figure.charts.push_back(drawing_of(std::move(chart)));
   std::vector<RunDot> dots;
-  for (const Row& row : rows)
+  for (const LayoutRow& row : rows)
     dots.push_back({row.label, row.peak, row.of_judged.median, row.of_judged.ci_low, row.of_judged.ci_high});
   if (auto tradeoff = tradeoff_of(dots, criterion)) {
     figure.finding += " " + tradeoff->finding;

@@ -16,7 +16,7 @@ namespace chorale::report {
 namespace {
 
 // Whether two runs should have the same losses although their layouts differ.
-bool same_experiment(const Run& a, const Run& b) {
+bool same_experiment(const RecordedRun& a, const RecordedRun& b) {
   for (const char* key : {"family", "num-layers", "hidden-size", "seq-length", "vocab-size", "global-batch-size",
                           "optimizer", "lr", "seed", "data", "dropout", "train-iters", "dtype"})
     if (a.setting(key) != b.setting(key)) return false;
@@ -56,7 +56,7 @@ void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
   std::map<std::string, double> floors;  // several, if seeds differ: each seed has its own language
   for (const Curve& curve : curves)
-    for (const Run* run : curve.runs)
+    for (const RecordedRun* run : curve.runs)
       if (const double floor = loss_floor(*run); std::isfinite(floor)) floors.emplace(words(floor), floor);
   if (floors.empty()) return;
   double low = absent, high = absent, begin = absent, end = absent, least = absent, most = absent;
@@ -80,7 +80,7 @@ void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
 }
 
 LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, Along along) {
-  const Axis axis = axis_of(along);
+  const ChartAxis axis = axis_of(along);
   LineChart chart{along == Along::steps ? "Loss" : "Loss by " + axis.name,
                   fmt::format("Loss by {}, one line per label: the median of its runs.", axis.name),
                   axis,

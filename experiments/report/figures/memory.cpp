@@ -44,14 +44,14 @@ std::optional<Figure> memory(const RecordSet& records) {
   double unfragmented = absent;
   bool simulated = true, adds_up = true;
   for (const auto& same : ranked(records, "memory")) {
-    const Run& fullest = fullest_of(same);
+    const RecordedRun& fullest = fullest_of(same);
     MemoryUse use = memory_of(fullest);
     if (fullest.simulated()) std::swap(use.held, use.planned);
     if (use.held.empty() || (!categories.empty() && use.categories != categories)) continue;
     categories = use.categories;
     runs.push_back({fullest.label, use.held, use.planned, use.stages});
     simulated &= fullest.simulated(), adds_up &= use.adds_up;
-    for (const Run* run : same) unfragmented = std::fmin(unfragmented, least_unfragmented(*run));
+    for (const RecordedRun* run : same) unfragmented = std::fmin(unfragmented, least_unfragmented(*run));
   }
   if (runs.empty()) return {};
 

@@ -31,7 +31,7 @@ Pass pass_named(const std::string& word) {
 }
 
 // Shows the first rank of each stage; the other ranks of the stage do the same.
-PipelineTimeline measured_by(const Group& group) {
+PipelineTimeline measured_by(const RecordGroup& group) {
   const auto ranks = group.numbers("rank"), stages = group.numbers("stage"), micro_batches = group.numbers("micro_batch"),
              chunks = group.numbers("chunk"), starts = group.numbers("t_start"), ends = group.numbers("t_end");
   const auto kinds = group.words("kind");
@@ -77,14 +77,14 @@ PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* 
 
 // The last step of one run.
 struct LastStep {
-  const Run* run;
+  const RecordedRun* run;
   PipelineTimeline measured, ideal;
   std::int64_t micro_batches = 0;
   double ratio() const { return measured.seconds() / ideal.seconds(); }
 };
 
 // Empty if events are missing: the run was killed while writing them.
-std::optional<LastStep> last_step_of(const Run& run) {
+std::optional<LastStep> last_step_of(const RecordedRun& run) {
   PipelineTimeline measured = measured_by(run.group("pipeline"));
   if (measured.stages < 2) return {};
   const PipelineSchedule schedule = schedule_of(measured, placement_of(run.layout));
@@ -98,28 +98,28 @@ struct Repeated {
   std::vector<LastStep> steps;  // the shortest first
 
   Summary seconds() const {
-    return summarize(per_block(runs(), [&](const Run& run) { return std::vector{of(run).measured.seconds()}; }));
+    return summarize(per_block(runs(), [&](const RecordedRun& run) { return std::vector{of(run).measured.seconds()}; }));
   }
   double median(double (*number)(const LastStep&)) const {
-    return over_repetitions(runs(), [&](const Run& run) { return number(of(run)); }).median;
+    return over_repetitions(runs(), [&](const RecordedRun& run) { return number(of(run)); }).median;
   }
   const LastStep& middle() const { return steps[(steps.size() - 1) / 2]; }
   std::string spread() const { return steps.size() == 1 ? "range of the runs" : spread_name(false, seconds().has_interval); }
 
  private:
-  std::vector<const Run*> runs() const {
-    std::vector<const Run*> all;
+  std::vector<const RecordedRun*> runs() const {
+    std::vector<const RecordedRun*> all;
     for (const LastStep& step : steps) all.push_back(step.run);
     return all;
   }
-  const LastStep& of(const Run& run) const { return *std::ranges::find(steps, &run, &LastStep::run); }
+  const LastStep& of(const RecordedRun& run) const { return *std::ranges::find(steps, &run, &LastStep::run); }
 };
 
 std::vector<Repeated> pipelines_of(const RecordSet& records) {
   std::vector<Repeated> all;
   for (const auto& same : records.labeled("pipeline")) {
     Repeated repeated;
-    for (const Run* run : same)
+    for (const RecordedRun* run : same)
       if (auto step = last_step_of(*run)) repeated.steps.push_back(std::move(*step));
     std::ranges::stable_sort(repeated.steps, {}, [](const LastStep& step) { return step.measured.seconds(); });
     if (!repeated.steps.empty()) all.push_back(std::move(repeated));

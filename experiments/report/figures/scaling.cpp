@@ -24,7 +24,7 @@
 namespace chorale::report {
 namespace {
 
-struct Measured {
+struct ScalingPoint {
   double ranks, batch;
   Summary speed;
   std::string spread;  // says which interval `speed` has: see spread_name in blocks.hpp
@@ -32,7 +32,7 @@ struct Measured {
 
 struct Strategy {
   std::string name;
-  std::vector<Measured> points;  // by number of ranks, ascending
+  std::vector<ScalingPoint> points;  // by number of ranks, ascending
 };
 
 bool is_axis(const std::string& letters) {
@@ -52,7 +52,7 @@ std::string strategy_of(const std::string& label) {
 }
 
 // The settings that all runs of a family share, as one text.
-std::string family_of(const Run& run) {
+std::string family_of(const RecordedRun& run) {
   static const std::set<std::string> shares_work{"layout",
                                                  "zero",
                                                  "shard-size",
@@ -75,11 +75,11 @@ std::string family_of(const Run& run) {
 }
 
 std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& records) {
-  std::map<std::string, std::map<std::string, std::vector<Measured>>> families;
+  std::map<std::string, std::map<std::string, std::vector<ScalingPoint>>> families;
   for (const auto& same : records.labeled("train")) {
-    const auto steps = [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
+    const auto steps = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
     const ByBlock speed = per_block(same, steps);
-    const Run& run = *same.front();
+    const RecordedRun& run = *same.front();
     const std::vector<double> tokens = run.group("train").numbers("tokens");
     if (!speed.empty() && !tokens.empty()) {
       const Summary spread = spread_of(same, steps);
@@ -89,11 +89,12 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
   }
   std::map<std::string, std::vector<Strategy>> all;
   for (auto& [family, strategies] : families) {
-    const std::vector<Measured> alone = strategies[""];
+    const std::vector<ScalingPoint> alone = strategies[""];
     for (auto& [name, points] : strategies) {
       if (name.empty()) continue;
       points.insert(points.end(), alone.begin(), alone.end());
-      std::sort(points.begin(), points.end(), [](const Measured& a, const Measured& b) { return a.ranks < b.ranks; });
+      std::sort(points.begin(), points.end(),
+                [](const ScalingPoint& a, const ScalingPoint& b) { return a.ranks < b.ranks; });
       all[family].push_back({name, points});
     }
   }
@@ -104,34 +105,34 @@ std::string spreads_of(const std::map<std::string, std::vector<Strategy>>& famil
   std::set<std::string> kinds;
   for (const auto& [family, strategies] : families)
     for (const Strategy& strategy : strategies)
-      for (const Measured& point : strategy.points) kinds.insert(point.spread);
+      for (const ScalingPoint& point : strategy.points) kinds.insert(point.spread);
   return spread_names(kinds);
 }
 
 bool about(double a, double b) { return a > 0.99 * b && a < 1.01 * b; }
 
-struct Kind {
+struct ScalingKind {
   const char *name, *y;
   bool strong;
 };
 
 // The lines of a strategy: its points with about the same batch (for weak scaling: the same batch per rank), relative to the
 // first of them. A name states the batch if several lines share the strategy.
-std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind) {
-  const auto batch_of = [&](const Measured& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
-  std::vector<std::vector<Measured>> groups;
-  for (const Measured& point : strategy.points) {
+std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
+  const auto batch_of = [&](const ScalingPoint& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
+  std::vector<std::vector<ScalingPoint>> groups;
+  for (const ScalingPoint& point : strategy.points) {
     auto group = std::ranges::find_if(groups, [&](const auto& some) { return about(batch_of(some[0]), batch_of(point)); });
-    if (group == groups.end()) group = groups.insert(group, std::vector<Measured>{});
+    if (group == groups.end()) group = groups.insert(group, std::vector<ScalingPoint>{});
     if (group->empty() || group->back().ranks != point.ranks) group->push_back(point);
   }
   std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
   std::vector<Line> lines;
   for (const auto& group : groups) {
-    const Measured& base = group.front();
+    const ScalingPoint& base = group.front();
     Line line{strategy.name, {}};
     if (groups.size() > 1) line.name += fmt::format(", {:.0f} tokens{}", batch_of(base), kind.strong ? "" : "/rank");
-    for (const Measured& point : group) {
+    for (const ScalingPoint& point : group) {
       const double by = base.speed.median * (kind.strong ? 1 : point.ranks / base.ranks);
       line.points.push_back({point.ranks, point.speed.median / by, point.speed.ci_low / by, point.speed.ci_high / by});
     }
@@ -141,10 +142,10 @@ std::vector<Line> lines_of(const Strategy& strategy, const Kind& kind) {
 }
 
 // The ideal speed-up depends on the number of ranks of the base.
-std::vector<Line> ideals_of(const Kind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
+std::vector<Line> ideals_of(const ScalingKind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {
-    Line ideal{"ideal", {}, ideals.empty() ? Line::Kind::limit : Line::Kind::model};
+    Line ideal{"ideal", {}, ideals.empty() ? Line::ScalingKind::limit : Line::ScalingKind::model};
     if (kind.strong && bases.size() > 1) ideal.name += fmt::format(" from {:.0f} rank{}", base, base == 1 ? "" : "s");
     for (const double x : ranks)
       if (x >= base) ideal.points.push_back({x, kind.strong ? x / base : 1});
@@ -162,8 +163,8 @@ std::optional<Figure> scaling(const RecordSet& records) {
   std::string best, best_kind;
   double best_value = 0, best_ranks = 0;
   for (const auto& [family, strategies] : all) {
-    for (const Kind& kind :
-         {Kind{"Strong scaling", "times as fast", true}, Kind{"Weak scaling", "speed per rank, relative", false}}) {
+    for (const ScalingKind& kind : {ScalingKind{"Strong scaling", "times as fast", true},
+                                    ScalingKind{"Weak scaling", "speed per rank, relative", false}}) {
       LineChart chart{kind.name,
                       fmt::format("{}: one line per strategy, by number of ranks, and the ideal.", kind.name),
                       {.name = "ranks"},

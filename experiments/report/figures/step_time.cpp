@@ -15,7 +15,7 @@
 namespace chorale::report {
 namespace {
 
-struct Step {
+struct StepBar {
   RunByRank parts;
   std::size_t repetitions = 1;
   Summary seconds;                            // the time of a whole step
@@ -25,13 +25,13 @@ struct Step {
   double waits() const { return messages + stages; }
 };
 
-Step step_of(const std::vector<const Run*>& runs) {
-  Step step{.parts = {.label = runs.front()->label, .parts = step_parts(runs).seconds, .predicted = {}},
-            .repetitions = runs.size(),
-            .seconds = {.median = absent, .ci_low = absent, .ci_high = absent},
-            .messages = over_repetitions(runs, comm_share).median,
-            .stages = over_repetitions(runs, bubble_share).median};
-  const auto times = [](const Run& run) { return run.steady(run.group("train").numbers("step_time")); };
+StepBar step_of(const std::vector<const RecordedRun*>& runs) {
+  StepBar step{.parts = {.label = runs.front()->label, .parts = step_parts(runs).seconds, .predicted = {}},
+               .repetitions = runs.size(),
+               .seconds = {.median = absent, .ci_low = absent, .ci_high = absent},
+               .messages = over_repetitions(runs, comm_share).median,
+               .stages = over_repetitions(runs, bubble_share).median};
+  const auto times = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("step_time")); };
   if (per_block(runs, times).empty()) return step;
   step.seconds = spread_of(runs, times);
   step.parts.low = step.seconds.ci_low, step.parts.high = step.seconds.ci_high;
@@ -41,11 +41,11 @@ Step step_of(const std::vector<const Run*>& runs) {
 }  // namespace
 
 std::optional<Figure> step_time(const RecordSet& records) {
-  std::vector<Step> steps;
+  std::vector<StepBar> steps;
   std::vector<RunByRank> runs;
   std::set<std::string> spreads;
   for (const auto& same : ranked(records, "phases")) {
-    Step step = step_of(same);
+    StepBar step = step_of(same);
     if (step.parts.parts.empty()) continue;
     runs.push_back(step.parts), spreads.insert(step.spread());
     steps.push_back(std::move(step));
@@ -57,7 +57,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
   std::vector<std::string> columns{"run", "runs", "rank", "step", spread};
   for (const std::string& name : names) columns.push_back(name);
   Figure figure{.numbers = TextTable(columns)};
-  for (const Step& step : steps)
+  for (const StepBar& step : steps)
     for (std::size_t rank = 0; rank < step.parts.parts.size(); ++rank) {
       std::vector<std::string> cells{
           step.parts.label, fmt::format("{}", step.repetitions), fmt::format("{}", rank),
@@ -66,8 +66,8 @@ std::optional<Figure> step_time(const RecordSet& records) {
       for (const double seconds : step.parts.parts[rank]) cells.push_back(quantity(seconds, Unit::seconds));
       figure.numbers.add(std::move(cells));
     }
-  const auto less = [](const Step& a, const Step& b) { return std::isnan(a.waits()) || a.waits() < b.waits(); };
-  const Step& most = *std::ranges::max_element(steps, less);
+  const auto less = [](const StepBar& a, const StepBar& b) { return std::isnan(a.waits()) || a.waits() < b.waits(); };
+  const StepBar& most = *std::ranges::max_element(steps, less);
   if (most.waits() < 5e-6)  // 0 % in words
     figure.finding = fmt::format("{} no rank waits for another.", runs.size() > 1 ? "In all runs" : "In this run");
   else if (!std::isnan(most.waits()))

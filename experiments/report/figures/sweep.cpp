@@ -14,7 +14,7 @@
 namespace chorale::report {
 namespace {
 
-double number_of(const Run& run, const std::string& setting) {
+double number_of(const RecordedRun& run, const std::string& setting) {
   const std::string text = run.setting(setting);
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -22,7 +22,7 @@ double number_of(const Run& run, const std::string& setting) {
 }
 
 // The only setting in which the runs differ that is a number in all of them; "" if none or several are.
-std::string swept(const RecordSet& records, const std::vector<std::vector<const Run*>>& kinds) {
+std::string swept(const RecordSet& records, const std::vector<std::vector<const RecordedRun*>>& kinds) {
   std::vector<std::string> numbers;
   for (const std::string& setting : records.differing_settings())
     if (setting != "seed" && std::ranges::none_of(kinds, [&](const auto& runs) {
@@ -64,7 +64,7 @@ std::optional<Figure> sweep(const RecordSet& records) {
     line->points.push_back({x, loss.median, loss.ci_low, loss.ci_high});
     least = std::fmin(least, x), most = std::fmax(most, x);
     if (!(best.y <= loss.median)) best = {x, loss.median};
-    const std::size_t seeds = per_block(runs, [](const Run& run) { return std::vector{held_out_loss(run)}; }).size();
+    const std::size_t seeds = per_block(runs, [](const RecordedRun& run) { return std::vector{held_out_loss(run)}; }).size();
     figure.numbers.add({name, fmt::format("{:.6g}", x), fmt::format("{}", seeds), quantity(loss.median, Unit::plain, 5),
                         quantity(loss.ci_low, Unit::plain, 5), quantity(loss.ci_high, Unit::plain, 5)});
   }

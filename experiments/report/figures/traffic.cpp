@@ -19,7 +19,7 @@ constexpr std::size_t most_axes = 24;
 constexpr double least_visible = 0.005;  // as a share of the longest bar
 
 // An axis of a run: its bytes by operation.
-struct Sent {
+struct AxisTraffic {
   std::string name;
   std::vector<double> measured, predicted;
   double bytes() const { return std::max(total(measured), total(predicted)); }
@@ -44,12 +44,12 @@ std::optional<Figure> traffic(const RecordSet& records) {
                  .description = "One bar per axis and run, stacked by operation; the prediction is outlined below it.",
                  .axis = {.name = "bytes of the whole run, evaluations included", .unit = Unit::bytes}};
   double unequal = 0, all = 0;
-  std::vector<Sent> sent;
+  std::vector<AxisTraffic> sent;
   for (const auto& same : ranked(records, "traffic")) {
-    const Group group = same.front()->group("traffic");
+    const RecordGroup group = same.front()->group("traffic");
     const auto axes = group.words("axis"), ops = group.words("op");
     const auto sums = [&](const char* variable) {
-      const auto numbers = [&](const Run& run) { return run.group("traffic").numbers(variable); };
+      const auto numbers = [&](const RecordedRun& run) { return run.group("traffic").numbers(variable); };
       return sums_of(medians_of(each_over_repetitions(same, numbers)), axes.size(), ops.size());
     };
     const auto measured = sums("bytes_measured"), predicted = sums("bytes_predicted"), calls = sums("calls");
@@ -71,9 +71,9 @@ std::optional<Figure> traffic(const RecordSet& records) {
     }
   }
   if (sent.empty()) return {};
-  const double longest = std::ranges::max(sent, {}, &Sent::bytes).bytes();
+  const double longest = std::ranges::max(sent, {}, &AxisTraffic::bytes).bytes();
   std::size_t shown = 0;
-  for (const Sent& axis : sent) {
+  for (const AxisTraffic& axis : sent) {
     if (axis.bytes() < least_visible * longest || shown == most_axes) continue;
     ++shown;
     const bool counted = total(axis.measured) > 0;

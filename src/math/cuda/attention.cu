@@ -34,7 +34,7 @@ __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, 
   if (row >= rows) return;
   const Tokens& tokens = dropout.tokens;
   const auto keys = places.keys(key_rows, row / tokens.tokens, head / shape.queries);
-  const Vectors<const T> values{keys.first + width, keys.stride};
+  const HeadVectors<const T> values{keys.first + width, keys.stride};
   const std::int64_t begin = places.first_seen(tokens, row), end = places.last_seen(tokens, row);
   const std::int64_t at = row * shape.heads() + head;
   const T* query = SampleOfQkv<const T>{qkv, shape}.queries(head)[row];

@@ -10,7 +10,7 @@ namespace chorale::cuda {
 
 // The vectors of one head. Vectors of consecutive tokens are `stride` elements apart.
 template <class T>
-struct Vectors {
+struct HeadVectors {
   T* first;
   std::int64_t stride;
   __device__ T* operator[](std::int64_t token) const { return first + token * stride; }
@@ -21,13 +21,13 @@ template <class T>
 struct SampleOfQkv {
   T* first;
   AttentionShape shape;
-  __device__ Vectors<T> queries(std::int64_t head) const {
+  __device__ HeadVectors<T> queries(std::int64_t head) const {
     return {first + (head + 2 * (head / shape.queries)) * shape.width, shape.columns()};
   }
-  __device__ Vectors<T> keys(std::int64_t group) const {
+  __device__ HeadVectors<T> keys(std::int64_t group) const {
     return {first + (group * (shape.queries + 2) + shape.queries) * shape.width, shape.columns()};
   }
-  __device__ Vectors<T> values(std::int64_t group) const { return {keys(group).first + shape.width, shape.columns()}; }
+  __device__ HeadVectors<T> values(std::int64_t group) const { return {keys(group).first + shape.width, shape.columns()}; }
 };
 
 // Where the keys and values of a call lie (KeyRows, without the tensor).
@@ -43,7 +43,7 @@ struct KeyPlaces {
         group(keys.group) {}
 
   template <class T>
-  __device__ Vectors<T> keys(T* first, std::int64_t sample, std::int64_t number) const {
+  __device__ HeadVectors<T> keys(T* first, std::int64_t sample, std::int64_t number) const {
     return {first + (first_row + sample * sample_rows) * row + offset + number * group, row};
   }
   // The keys that the query of a row sees: first … last − 1.
@@ -60,7 +60,7 @@ struct KeyPlaces {
 
 // The vectors of one head in out or its gradient, [tokens, heads, width].
 template <class T>
-__device__ Vectors<T> of_head(T* first, const AttentionShape& shape, std::int64_t head) {
+__device__ HeadVectors<T> of_head(T* first, const AttentionShape& shape, std::int64_t head) {
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 

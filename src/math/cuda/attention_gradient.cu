@@ -58,7 +58,7 @@ __global__ void differentiate_queries(Inputs<T> in, bool continues, S* dqkv) {
   if (row >= in.rows) return;
   const Tokens& tokens = in.dropout.tokens;
   const auto keys = in.places.keys(in.keys, row / tokens.tokens, head / shape.queries);
-  const Vectors<const T> values{keys.first + width, keys.stride};
+  const HeadVectors<const T> values{keys.first + width, keys.stride};
   const W scale = 1 / root(static_cast<W>(width));
   const T *query = SampleOfQkv<const T>{in.qkv, shape}.queries(head)[row], *above = of_head(in.dout, shape, head)[row];
   S* const to = SampleOfQkv<S>{dqkv, shape}.queries(head)[row];

@@ -55,8 +55,8 @@ struct Walk {
 
 // Loads lse and then D for `rows` queries. Values beyond `count` are zeros, as in load_tile.
 template <int rows>
-__device__ void load_beside(float* beside, const Vectors<const float>& lse, const Vectors<const float>& both, int first,
-                            int count) {
+__device__ void load_beside(float* beside, const HeadVectors<const float>& lse, const HeadVectors<const float>& both,
+                            int first, int count) {
 #pragma unroll
   for (int from = 0; from < 2 * rows; from += tile_threads) {
     const int i = from + static_cast<int>(threadIdx.x), row = i % rows;
@@ -116,7 +116,7 @@ struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
 };
-struct Step {
+struct TileStep {
   int head, tile;
 };
 template <bool of_keys, int width>
@@ -168,11 +168,11 @@ __global__ void __launch_bounds__(tile_threads, 2)
     const std::int64_t at = start * shape.heads() + first_head + head;
     load_beside<W::queries>(to, {beside.lse + at, shape.heads()}, {beside.both + at, shape.heads()}, from, tokens);
   };
-  const auto load_others = [&](int n, const Step& step) {
+  const auto load_others = [&](int n, const TileStep& step) {
     T* to = others + n % 2 * 2 * length;
     const int from = step.tile * W::other_rows;
-    const auto load = [&](T* tile, const Vectors<const T>& of_first_head) {
-      const Vectors<const T> vectors{of_first_head.first + step.head * width, of_first_head.stride};
+    const auto load = [&](T* tile, const HeadVectors<const T>& of_first_head) {
+      const HeadVectors<const T> vectors{of_first_head.first + step.head * width, of_first_head.stride};
       load_tile<width, W::other_rows>(tile, read_from<width>(vectors, from), tokens - from);
     };
     load(to, of_keys ? queries : keys);
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
   load_tile<width, W::own_rows>(own, read_from<width>(of_keys ? keys : queries, first), tokens - first);
   load_tile<width, W::own_rows>(own_too, read_from<width>(of_keys ? values : gradients, first), tokens - first);
   if constexpr (!of_keys) load_numbers(numbers, 0, first);
-  Step step{0, first_tile};
+  TileStep step{0, first_tile};
   load_others(0, step);
 
   const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;  // first row; sharer's index
@@ -190,12 +190,12 @@ __global__ void __launch_bounds__(tile_threads, 2)
   for (int n = 0; step.head < heads; ++n) {
     wait_for_copies();
     __syncthreads();
-    const Step next = step.tile < last_tile ? Step{step.head, step.tile + 1} : Step{step.head + 1, first_tile};
+    const TileStep next = step.tile < last_tile ? TileStep{step.head, step.tile + 1} : TileStep{step.head + 1, first_tile};
     if (next.head < heads) load_others(n + 1, next);
     const T *here = others + n % 2 * 2 * length, *here_too = here + length;
     const int ahead = step.tile * W::other_rows - first - row;
     Packed<met> weights, slopes;
-    if (const int mine = member * met; sight<of_keys, met>(ahead + mine) != Sight::none) {
+    if (const int mine = member * met; sight<of_keys, met>(ahead + mine) != SightKind::none) {
       const std::uint64_t at =
           drops ? place_of(dropout, shape, start + (of_keys ? step.tile * W::other_rows + mine : first + row),
                            first_head + step.head) +
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
 #pragma unroll
     for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then the scores of its sharer
       const int whose = member ^ turn, theirs = whose * met;
-      if (sight<of_keys, met>(ahead + theirs) == Sight::none) continue;
+      if (sight<of_keys, met>(ahead + theirs) == SightKind::none) continue;
       const int from = theirs * width + member * W::columns;
       if (turn == 1) take(slopes, exchange, this_warp() ^ 1, 0);
       add<width, met, W::columns>(slopes, here + from, of_own);
@@ -223,8 +223,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
     step = next;
   }
   const SampleOfQkv<T> gradient{dqkv + start * shape.columns(), shape};
-  const auto store = [&](const Sums<W::columns>& sum, float scale, const Vectors<T>& to) {
-    store_rows<W::columns>(sum, {{scale, scale}, {scale, scale}}, Vectors<T>{to.first + member * W::columns, to.stride},
+  const auto store = [&](const Sums<W::columns>& sum, float scale, const HeadVectors<T>& to) {
+    store_rows<W::columns>(sum, {{scale, scale}, {scale, scale}}, HeadVectors<T>{to.first + member * W::columns, to.stride},
                            first + row, tokens);
   };
   store(of_own, inverse_root<width>, of_keys ? gradient.keys(group) : gradient.queries(part));

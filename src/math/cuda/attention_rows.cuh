@@ -30,7 +30,7 @@ __device__ W dot(const W* a, const T* b, W scale, std::int64_t width) {
 
 // sum = sum·shrink + Σ over lanes l < count of weight(l)·scale·vectors[first + l]
 template <class W, class T>
-__device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const T>& vectors, W scale, std::int64_t first,
+__device__ void gather_weighted(W* sum, W shrink, W weight, const HeadVectors<const T>& vectors, W scale, std::int64_t first,
                                 std::int64_t last, std::int64_t width) {
   const int count = last - first < warp ? static_cast<int>(last - first) : warp;
   for (std::int64_t from = 0; from < width; from += warp) {

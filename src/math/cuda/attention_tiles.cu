@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
   const auto load_others = [&](int t) {
     T* to = others + t % 2 * 2 * length;
     load_tile<width, other_rows>(to, keys, tokens - t * other_rows);
-    load_tile<width, other_rows>(to + length, Vectors<const T>{keys.first + width, keys.stride}, tokens - t * other_rows);
+    load_tile<width, other_rows>(to + length, HeadVectors<const T>{keys.first + width, keys.stride},
+                                 tokens - t * other_rows);
     keys.first += other_rows * keys.stride;
   };
   load_tile<width, own_rows>(queries, read_from<width>(sample.queries(head), first), tokens - first);
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     wait_for_copies();
     __syncthreads();
     if (t < last) load_others(t + 1);
-    if (sight<false, other_rows>(ahead) == Sight::none) continue;
+    if (sight<false, other_rows>(ahead) == SightKind::none) continue;
     const T* here = others + t % 2 * 2 * length;
     Sums<other_rows> s = {};
     scores<width, other_rows>(queries + own * width, here, s);

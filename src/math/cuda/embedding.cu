@@ -11,6 +11,7 @@
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/map.cuh"
 #include "src/math/cuda/numbers.cuh"
+#include "src/math/cuda/pack.cuh"
 #include "src/math/cuda/reduce_block.cuh"
 #include "src/math/rotation.hpp"
 
@@ -18,10 +19,6 @@ namespace chorale::cuda {
 namespace {
 
 constexpr int threads = 128, at_once = 4;  // rows of a table per block
-
-struct alignas(16) Sixteen {
-  std::uint64_t halves[2];
-};
 
 // Copies rows as bytes for any type: in pieces of 16 bytes, or of 2 bytes if the alignment requires it.
 template <class Piece>
@@ -85,7 +82,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
   };
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype());
   if (bytes % 16 == 0 && aligned(data<std::byte>(table), data<std::byte>(y)))
-    run(Type<Sixteen>{});
+    run(Type<Pack<std::uint64_t, 2>>{});
   else
     run(Type<std::uint16_t>{});
 }

@@ -29,7 +29,7 @@ class Watermarks {
 };
 
 // What a kernel needs to round the addends of a site: the factor 2^e and the site's word.
-struct Rounding {
+struct DeviceRounding {
   float scale;
   std::uint32_t* highest;
 };
@@ -37,7 +37,7 @@ struct Rounding {
 // Rounds the addends of one thread.
 class Rounder {
  public:
-  __host__ __device__ explicit Rounder(const Rounding& rounding) : rounding_(rounding) {}
+  __host__ __device__ explicit Rounder(const DeviceRounding& rounding) : rounding_(rounding) {}
 
   __device__ std::uint64_t whole(float value) {
     const float y = value * rounding_.scale;
@@ -53,7 +53,7 @@ class Rounder {
   }
 
  private:
-  Rounding rounding_;
+  DeviceRounding rounding_;
   std::uint32_t seen_ = 0;
 };
 
@@ -89,7 +89,7 @@ class ExactKernels final : public exact::Kernels {
   void collect(SumSite& site) override { watermarks_.collect(site); }
 
  private:
-  Rounding rounding(SumSite& site, const Queue& queue) {
+  DeviceRounding rounding(SumSite& site, const Queue& queue) {
     return {static_cast<float>(1 / exact::unit(site)), watermarks_.of(site, queue)};
   }
   Watermarks watermarks_;

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(threads) multiply_whole(Operands of, const flo
 }
 
 // The lengths of some blocks, as a kernel argument; arguments have at most 4 KiB.
-struct Blocks {
+struct BlockLengths {
   static constexpr int most = 960;
   int count = 0;
   std::int32_t lengths[most] = {};
@@ -99,7 +99,7 @@ struct Blocks {
 
 template <bool onto>
 __global__ void __launch_bounds__(threads)
-    multiply_blocks(Operands of, const __grid_constant__ Blocks blocks, Rounding rounding, std::int64_t* y) {
+    multiply_blocks(Operands of, const __grid_constant__ BlockLengths blocks, DeviceRounding rounding, std::int64_t* y) {
   const Corner at(of);
   Rounder rounder(rounding);
   float chain[own][own];
@@ -134,8 +134,8 @@ void ExactKernels::sum_blocks(const Operands& operands, std::span<const std::int
                               SumSite& site, const Queue& queue) {
   Operands part = operands;
   while (!blocks.empty()) {
-    Blocks list;
-    list.count = static_cast<int>(std::min<std::size_t>(blocks.size(), Blocks::most));
+    BlockLengths list;
+    list.count = static_cast<int>(std::min<std::size_t>(blocks.size(), BlockLengths::most));
     std::int64_t depth = 0;
     for (int i = 0; i < list.count; ++i) {
       depth += blocks[static_cast<std::size_t>(i)];

@@ -19,7 +19,8 @@ constexpr int threads = 256;
 constexpr std::int64_t chunk = 64;  // rows that a thread sums before its atomic add
 
 template <class Addend>
-__global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
+__global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t columns, DeviceRounding rounding,
+                            std::int64_t* sums) {
   const std::int64_t tiles = (columns + threads - 1) / threads, first = blockIdx.x / tiles * chunk;
   const std::int64_t column = blockIdx.x % tiles * threads + threadIdx.x;
   Rounder rounder(rounding);
@@ -33,14 +34,14 @@ __global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t colum
 }
 
 template <class Addend>
-void add_sums_of_columns(Addend addend, const Tensor& of, Rounding rounding, const Tensor& sums, const Queue& queue) {
+void add_sums_of_columns(Addend addend, const Tensor& of, DeviceRounding rounding, const Tensor& sums, const Queue& queue) {
   const std::int64_t rows = of.dim(0), columns = of.dim(1);
   launch(sum_columns<Addend>, {quotient_up(rows, chunk) * quotient_up(columns, threads), threads}, queue, addend, rows,
          columns, rounding, data<std::int64_t>(sums));
 }
 
 // The addends of the sums. Each operator gets an element's row and index in the matrix and returns the element's addend.
-struct Value {
+struct ValueAddend {
   const float* values;
   __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }
 };
@@ -50,13 +51,13 @@ struct Normal {
     return dy[at] * ((x[at] - stats[2 * row]) * stats[2 * row + 1]);
   }
 };
-struct Exponential {
+struct ExponentialAddend {
   const float *logits, *maxima;
   __device__ float operator()(std::int64_t row, std::int64_t at) const { return math::exp(logits[at] - maxima[row]); }
 };
 
 __global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const float* dy, std::int64_t columns,
-                             Rounding rounding, std::int64_t* table, std::int64_t length) {
+                             DeviceRounding rounding, std::int64_t* table, std::int64_t length) {
   const std::int64_t row = blockIdx.x, place = ids[row] - first;
   if (place < 0 || place >= length) return;
   Rounder rounder(rounding);
@@ -67,7 +68,7 @@ __global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const 
 
 // sums[row] = Σ of the row's addends; with `onto`, sums[row] += Σ.
 template <bool onto, class Addend>
-__global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
+__global__ void sum_rows(Addend addend, std::int64_t columns, DeviceRounding rounding, std::int64_t* sums) {
   const std::int64_t row = blockIdx.x;
   Rounder rounder(rounding);
   std::uint64_t sum = 0;
@@ -80,14 +81,14 @@ __global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding,
 }  // namespace
 
 void ExactKernels::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
-  add_sums_of_columns(Value{data<float>(dy)}, dy, rounding(site, queue), db, queue);
+  add_sums_of_columns(ValueAddend{data<float>(dy)}, dy, rounding(site, queue), db, queue);
 }
 
 void ExactKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                       const Tensor* dshift, SumSite& site, const Queue& queue) {
-  const Rounding rounding = this->rounding(site, queue);
+  const DeviceRounding rounding = this->rounding(site, queue);
   add_sums_of_columns(Normal{data<float>(dy), data<float>(x), data<float>(stats)}, dy, rounding, dgain, queue);
-  if (dshift) add_sums_of_columns(Value{data<float>(dy)}, dy, rounding, *dshift, queue);
+  if (dshift) add_sums_of_columns(ValueAddend{data<float>(dy)}, dy, rounding, *dshift, queue);
 }
 
 void ExactKernels::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
@@ -98,14 +99,14 @@ void ExactKernels::add_rows(const Tensor& ids, std::int64_t first, const Tensor&
 
 void ExactKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                     const Queue& queue) {
-  launch(sum_rows<false, Exponential>, {logits.dim(0), threads}, queue,
-         Exponential{data<float>(logits), data<float>(maxima)}, logits.dim(1), rounding(site, queue),
+  launch(sum_rows<false, ExponentialAddend>, {logits.dim(0), threads}, queue,
+         ExponentialAddend{data<float>(logits), data<float>(maxima)}, logits.dim(1), rounding(site, queue),
          data<std::int64_t>(sums));
 }
 
 void ExactKernels::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) {
-  launch(sum_rows<true, Value>, {1, threads}, queue, Value{data<float>(losses)}, losses.count(), rounding(site, queue),
-         data<std::int64_t>(total));
+  launch(sum_rows<true, ValueAddend>, {1, threads}, queue, ValueAddend{data<float>(losses)}, losses.count(),
+         rounding(site, queue), data<std::int64_t>(total));
 }
 
 }  // namespace chorale::cuda

@@ -37,7 +37,7 @@ void copy_heads(const Tensor& x, const SomeHeads& heads, const Tensor& rows, boo
            heads.first * pieces, heads.count * pieces, count, data<Piece>(rows), back);
   };
   if (head % 16 == 0 && aligned(data<std::byte>(x), data<std::byte>(rows)))
-    run(Type<Sixteen>{});
+    run(Type<Pack<std::uint64_t, 2>>{});
   else
     run(Type<std::uint16_t>{});
 }

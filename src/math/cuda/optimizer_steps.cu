@@ -28,9 +28,9 @@ __device__ W scaled(Gradient gradient, double scale) {
 }
 
 template <class W>
-struct AdamRule {
+struct DeviceAdam {
   static constexpr int moments = 2;
-  explicit AdamRule(const AdamStep& step)
+  explicit DeviceAdam(const AdamStep& step)
       : beta1(step.beta1),
         rest1(1 - step.beta1),
         beta2(step.beta2),
@@ -52,9 +52,9 @@ struct AdamRule {
 };
 
 template <class W>
-struct SgdRule {
+struct DeviceSgd {
   static constexpr int moments = 1;
-  explicit SgdRule(const SgdStep& step) : momentum(step.momentum), rate(step.rate), decay(step.decay) {}
+  explicit DeviceSgd(const SgdStep& step) : momentum(step.momentum), rate(step.rate), decay(step.decay) {}
 
   __device__ void operator()(W& w, W* moment, W g, W decays) const {
     moment[0] = fused(momentum, moment[0], fused(decays, w, g));
@@ -172,11 +172,11 @@ void update_all(const Step& step, std::span<const UpdateRange> ranges, const Que
 }  // namespace
 
 void adamw(const AdamStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
-  update_all<AdamRule>(step, ranges, queue);
+  update_all<DeviceAdam>(step, ranges, queue);
 }
 
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
-  update_all<SgdRule>(step, ranges, queue);
+  update_all<DeviceSgd>(step, ranges, queue);
 }
 
 }  // namespace chorale::cuda

@@ -19,18 +19,18 @@ constexpr float inverse_root = width == 64 ? 0.125f : 0.08838834764831845f;
 template <int width>
 constexpr float binary = inverse_root<width>* std::numbers::log2e_v<float>;
 
-enum class Sight { none, some, all };
+enum class SightKind { none, some, all };
 
 template <bool of_keys, int n>
-__device__ Sight sight(int ahead) {
-  if (of_keys ? ahead + n <= 0 : ahead >= warp_rows) return Sight::none;
-  return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? Sight::all : Sight::some;
+__device__ SightKind sight(int ahead) {
+  if (of_keys ? ahead + n <= 0 : ahead >= warp_rows) return SightKind::none;
+  return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? SightKind::all : SightKind::some;
 }
 
 // Sets the scores of keys after their query to −∞. Does nothing if all keys are visible.
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
-  if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
+  if (sight<of_keys, 8 * n>(ahead) == SightKind::all) return;
   // In the lane's first row, the column of the row's own token is `edge` columns right of the lane's first column. In each
   // lower row, this column is one further right.
   const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
@@ -82,10 +82,10 @@ bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned,
 // The tile, head and sample that a block computes. `rank` orders the tiles by the length of their loops; the tile with the
 // longest loop has rank 0. The blocks of rank 0 come first in the grid, for all heads and samples, so that no long block
 // starts last.
-struct Part {
+struct TilePart {
   int rank, head, sample;
 };
-__device__ inline Part part_of_block(int tiles, int heads) {
+__device__ inline TilePart part_of_block(int tiles, int heads) {
   const int all = static_cast<int>(gridDim.x) / tiles, one = static_cast<int>(blockIdx.x) % all;
   return {static_cast<int>(blockIdx.x) / all, one % heads, one / heads};
 }

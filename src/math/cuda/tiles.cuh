@@ -63,7 +63,7 @@ __device__ inline int columns_on(int place, int columns) { return (place ^ colum
 // Where this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of every rows_at_once-th row
 // (load_tile).
 template <int width, class T>
-__device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first) {
+__device__ HeadVectors<const T> read_from(const HeadVectors<const T>& vectors, int first) {
   constexpr int pieces = width / 8;
   const int row = static_cast<int>(threadIdx.x) / pieces, piece = static_cast<int>(threadIdx.x) % pieces;
   return {vectors[first + row] + 8 * piece, vectors.stride};
@@ -72,7 +72,7 @@ __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first
 // Starts copying `rows` rows; `vectors` comes from read_from. Rows from `count` on are filled with zeros. A thread always
 // copies the same columns, so it computes its next address with one addition.
 template <int width, int rows, class T>
-__device__ void load_tile(T* tile, const Vectors<const T>& vectors, int count) {
+__device__ void load_tile(T* tile, const HeadVectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
   static_assert(rows % rows_at_once == 0 && rows_at_once % 8 == 0);
   const int row = static_cast<int>(threadIdx.x) / pieces, piece = static_cast<int>(threadIdx.x) % pieces;
@@ -142,7 +142,7 @@ __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& su
 
 // Stores the warp's rows, each multiplied by its `scale`; `first` is the index of the warp's first row.
 template <int columns, class T>
-__device__ void store_rows(const Sums<columns>& sum, const float (&scale)[2][2], const Vectors<T>& to, int first,
+__device__ void store_rows(const Sums<columns>& sum, const float (&scale)[2][2], const HeadVectors<T>& to, int first,
                            int count) {
 #pragma unroll
   for (int f = 0; f < 2; ++f)

@@ -18,7 +18,7 @@ class WholeSums {
       : leaf_(leaf), width_(width), row_(attention::up_to(width, attention::lanes)), dk_(side * row_), dv_(side * row_) {}
 
   // The sums of one group in one sample are in the row `to` and the rows after it.
-  void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, Rounding& rounding) {
+  void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, SiteRounding& rounding) {
     to_ = to, stride_ = stride, keys_ = keys, rounding_ = &rounding;
   }
 
@@ -42,7 +42,7 @@ class WholeSums {
   attention::Floats dk_, dv_;  // gradients of one tile of keys
   std::int64_t* to_ = nullptr;
   std::int64_t stride_ = 0, keys_ = 0;
-  Rounding* rounding_ = nullptr;
+  SiteRounding* rounding_ = nullptr;
 };
 
 }  // namespace
@@ -54,15 +54,16 @@ void HostKernels::attention_backward(const AttentionInput& in, const Tensor& dou
   const std::int64_t queries = in.dropout.tokens.tokens, keys = in.keys.count, groups = in.shape.groups;
   const Drops drops(in.dropout, in.shape);
   std::int64_t* const to = dkeys.tensor.values<std::int64_t>().data();
-  rounded_for(queue, in.qkv.dim(0) / queries * groups, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
-    Gradients gradients(queries, keys, in.shape.width);
-    WholeSums sums(leaf, in.shape.width);
-    for (std::int64_t pair = first; pair < last; ++pair) {
-      const std::int64_t sample = pair / groups, group = pair % groups;
-      sums.add_to(to + first_key(dkeys, sample, group), dkeys.row, keys, rounding);
-      group_backward<float, float>(in, dout, out, lse, sample, group, drops, gradients, dqkv, sums);
-    }
-  });
+  rounded_for(queue, in.qkv.dim(0) / queries * groups, site,
+              [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
+                Gradients gradients(queries, keys, in.shape.width);
+                WholeSums sums(leaf, in.shape.width);
+                for (std::int64_t pair = first; pair < last; ++pair) {
+                  const std::int64_t sample = pair / groups, group = pair % groups;
+                  sums.add_to(to + first_key(dkeys, sample, group), dkeys.row, keys, rounding);
+                  group_backward<float, float>(in, dout, out, lse, sample, group, drops, gradients, dqkv, sums);
+                }
+              });
 }
 
 }  // namespace chorale::exact

@@ -14,7 +14,7 @@ void prefetch_tile(const T* corner, std::int64_t rows, std::int64_t stride) {
 }
 
 // c = a·b, or c += a·b with `adds`, for a tile whose corner is c.
-inline void multiply(const Place& at, const float* a, const float* b, bool adds, tile::Sum c) {
+inline void multiply(const TilePlace& at, const float* a, const float* b, bool adds, tile::Sum c) {
   const auto run = adds ? multiply<true> : multiply<false>;
   if (at.rows == tile_rows && at.columns == tile_columns) return run(a, b, at.piece.length, c);
   Tile tile = {};
@@ -27,11 +27,11 @@ inline void multiply(const Place& at, const float* a, const float* b, bool adds,
 // y = a·b (+ bias). Chains may be cut anywhere, because the next piece continues from the sum in y. If y has 16 bits, k is
 // not cut, so that sums are rounded once.
 template <class T, class Y>
-void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const Part& part, Y* y,
+void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const ThreadPart& part, Y* y,
                    std::int64_t n) {
   constexpr bool in_place = std::is_same_v<Y, float>;
   const std::vector<std::int64_t> blocks = in_place ? equal_blocks(depth, 512) : equal_blocks(depth, depth);
-  each_tile(a, b, part, blocks, [&](const Place& at, const float* left, const float* right) {
+  each_tile(a, b, part, blocks, [&](const TilePlace& at, const float* left, const float* right) {
     Y* const corner = y + at.row * n + at.column;
     prefetch_tile(corner, at.rows, n);
     Tile tile;
@@ -50,9 +50,9 @@ void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, c
 
 // y += a·b
 template <class T>
-void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const Part& part, float* y,
+void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const ThreadPart& part, float* y,
                        std::int64_t n) {
-  each_tile(a, b, part, equal_blocks(depth, 512), [&](const Place& at, const float* left, const float* right) {
+  each_tile(a, b, part, equal_blocks(depth, 512), [&](const TilePlace& at, const float* left, const float* right) {
     float* const corner = y + at.row * n + at.column;
     prefetch_tile(corner + tile_columns, at.rows, n);  // prefetches the next tile, because this one is needed immediately
     multiply(at, left, right, true, {corner, n});

@@ -37,28 +37,28 @@ void multiply(const float* a, const float* b, std::int64_t length, tile::Sum c) 
 }
 
 // The part of the product that one thread computes.
-struct Part {
+struct ThreadPart {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
 // Threads split the rows of the tiles. If there are few rows, for example when one token is generated, the threads split the
 // columns instead.
-struct Cut {
+struct ThreadCut {
   std::int64_t rows, columns;
   bool by_rows;
 
-  Cut(std::int64_t m, std::int64_t n, int threads) : rows(m), columns(n), by_rows(m >= 8 * threads * tile_rows) {}
+  ThreadCut(std::int64_t m, std::int64_t n, int threads) : rows(m), columns(n), by_rows(m >= 8 * threads * tile_rows) {}
   std::int64_t count() const {
     return by_rows ? (rows + tile_rows - 1) / tile_rows : (columns + tile_columns - 1) / tile_columns;
   }
-  Part part(std::int64_t first, std::int64_t last) const {
+  ThreadPart part(std::int64_t first, std::int64_t last) const {
     if (by_rows) return {first * tile_rows, std::min(last * tile_rows, rows), 0, columns};
     return {0, rows, first * tile_columns, std::min(last * tile_columns, columns)};
   }
 };
 
 // Consecutive blocks of k, packed together.
-struct Piece {
+struct PackedPiece {
   std::int64_t start, length;
   std::span<const std::int64_t> blocks;  // their lengths
 };
@@ -71,13 +71,13 @@ inline std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t l
 }
 
 // Pieces of at most 512 values of k. A longer block is a piece of its own.
-inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
+inline std::vector<PackedPiece> pieces_of(std::span<const std::int64_t> blocks) {
   constexpr std::int64_t most = 512;
-  std::vector<Piece> pieces;
+  std::vector<PackedPiece> pieces;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (pieces.empty() || pieces.back().length + blocks[i] > most)
       pieces.push_back({pieces.empty() ? 0 : pieces.back().start + pieces.back().length, 0, blocks.subspan(i, 0)});
-    Piece& piece = pieces.back();
+    PackedPiece& piece = pieces.back();
     piece.length += blocks[i];
     piece.blocks = {piece.blocks.data(), piece.blocks.size() + 1};
   }
@@ -87,24 +87,24 @@ inline std::vector<Piece> pieces_of(std::span<const std::int64_t> blocks) {
 std::int64_t half_of_cache();  // half of this core's L2 cache, in floats
 
 // A tile's place in the product, and its range of k.
-struct Place {
+struct TilePlace {
   std::int64_t row, rows, column, columns;
-  const Piece& piece;
+  const PackedPiece& piece;
 };
 
 // Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. Enough panels of b
 // are packed at a time to fill half of the L2 cache, and the tiles of a row strip are computed one after another. So the
 // shorter k is, the longer are the runs in which b is read and the result is written.
 template <class T, class Finish>
-void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::span<const std::int64_t> blocks,
+void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, std::span<const std::int64_t> blocks,
                Finish finish) {
   struct alignas(64) Line {
     float values[16];
   };
   constexpr std::int64_t most_packed = 1 << 20;  // floats
-  const std::vector<Piece> pieces = pieces_of(blocks);
+  const std::vector<PackedPiece> pieces = pieces_of(blocks);
   std::int64_t longest = 1;
-  for (const Piece& piece : pieces) longest = std::max(longest, piece.length);
+  for (const PackedPiece& piece : pieces) longest = std::max(longest, piece.length);
   const auto most = [longest](std::int64_t floats, std::int64_t tile, std::int64_t count) {  // in whole tiles
     return std::min(std::max(floats / longest / tile, std::int64_t{1}), (count + tile - 1) / tile) * tile;
   };
@@ -117,7 +117,7 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::sp
   // packed one by one, only a short run would be read at each k. Such runs are often 4 KiB apart and share few cache sets.
   const std::int64_t run = b.along == 1 ? 8 : longest;
 
-  for (const Piece& piece : pieces)
+  for (const PackedPiece& piece : pieces)
     for (std::int64_t top = part.first_row; top < part.last_row; top += height) {
       const std::int64_t start = piece.start, length = piece.length, bottom = std::min(top + height, part.last_row);
       const auto a_panel = [&](std::int64_t i) { return left[0].values + (i - top) * length; };
@@ -132,7 +132,7 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const Part& part, std::sp
             pack<tile_columns>(b, j, columns_at(j), start + k, std::min(run, length - k), b_panel(j) + k * tile_columns);
         for (std::int64_t i = top; i < bottom; i += tile_rows)
           for (std::int64_t j = begin; j < end; j += tile_columns)
-            finish(Place{i, rows_at(i), j, columns_at(j), piece}, a_panel(i), b_panel(j));
+            finish(TilePlace{i, rows_at(i), j, columns_at(j), piece}, a_panel(i), b_panel(j));
       }
     }
 }

@@ -10,11 +10,11 @@
 namespace chorale::exact {
 namespace {
 
-struct Range {
+struct CapRange {
   int cap, bits;
 };
 
-Range range_of(SumOf sum) {
+CapRange range_of(SumOf sum) {
   switch (sum) {
     case SumOf::activations: return {36, 20};
     case SumOf::input_gradients: return {40, 13};
@@ -31,7 +31,7 @@ Range range_of(SumOf sum) {
 int exponent(const SumSite& site) {
   require(site.addends > 0, "the site {} has {} addends: the number of addends was not set", site.name, site.addends);
   const int doublings = std::bit_width(static_cast<std::uint64_t>(site.addends) - 1);  // ⌈log₂ n⌉
-  const Range range = range_of(site.sum);
+  const CapRange range = range_of(site.sum);
   return std::min(range.cap, 62 - doublings - range.bits);
 }
 
@@ -40,7 +40,7 @@ double unit(const SumSite& site) { return std::ldexp(1.0, -exponent(site)); }
 double greatest_addend(const SumSite& site) { return 0x1p62 / static_cast<double>(site.addends); }
 
 // AVX-512 rounds eight floats to integers with one instruction, which GCC 12 does not generate by itself.
-void Rounding::add_numbers(std::int64_t* sums, std::int64_t count, const float* from) {
+void SiteRounding::add_numbers(std::int64_t* sums, std::int64_t count, const float* from) {
   std::int64_t done = 0;
 #ifdef __AVX512DQ__
   const __m256 scale = _mm256_set1_ps(scale_);
@@ -58,7 +58,7 @@ void Rounding::add_numbers(std::int64_t* sums, std::int64_t count, const float* 
   add(sums + done, count - done, [rest = from + done](std::int64_t j) { return rest[j]; });
 }
 
-void Rounding::report(SumSite& site) const {
+void SiteRounding::report(SumSite& site) const {
   std::atomic_ref<std::uint32_t> highest(site.highest);
   std::uint32_t seen = highest.load(std::memory_order_relaxed);
   while (seen < highest_ && !highest.compare_exchange_weak(seen, highest_, std::memory_order_relaxed)) {}

@@ -51,9 +51,9 @@ double greatest_addend(const SumSite& site);  // 2^62/n, in units
 }
 
 // Adds floats into the sums of one site, on one thread.
-class Rounding {
+class SiteRounding {
  public:
-  explicit Rounding(const SumSite& site) : scale_(static_cast<float>(1 / unit(site))) {}
+  explicit SiteRounding(const SumSite& site) : scale_(static_cast<float>(1 / unit(site))) {}
 
   // sums[j] += value(j)
   template <class Value>
@@ -111,7 +111,7 @@ void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
 template <class Body>
 void rounded_for(const Queue& queue, std::int64_t count, SumSite& site, Body&& body) {
   plain_for(queue, count, [&](std::int64_t first, std::int64_t last) {
-    Rounding rounding(site);
+    SiteRounding rounding(site);
     body(first, last, rounding);
     rounding.report(site);
   });

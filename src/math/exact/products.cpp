@@ -23,7 +23,7 @@ std::int64_t half_of_cache() {
 }
 
 void HostKernels::product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) {
-  const Cut cut(operands.rows, operands.columns, queue.threads);
+  const ThreadCut cut(operands.rows, operands.columns, queue.threads);
   float* const out = y.values<float>().data();
   const float* const shift = bias ? bias->values<float>().data() : nullptr;
   plain_for(queue, cut.count(), [&](std::int64_t first, std::int64_t last) {
@@ -34,9 +34,9 @@ void HostKernels::product(const Operands& operands, const Tensor* bias, const Te
 void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto,
                              const Tensor& sums_of_blocks, SumSite& site, const Queue& queue) {
   std::int64_t* const y = sums_of_blocks.values<std::int64_t>().data();
-  const Cut cut(operands.rows, operands.columns, queue.threads);
-  rounded_for(queue, cut.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
-    const auto finish = [&](const Place& at, const float* a, const float* b) {
+  const ThreadCut cut(operands.rows, operands.columns, queue.threads);
+  rounded_for(queue, cut.count(), site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
+    const auto finish = [&](const TilePlace& at, const float* a, const float* b) {
       std::int64_t* const corner = y + at.row * operands.columns + at.column;
       const bool adds = onto || at.piece.start > 0, directly = adds && at.piece.blocks.size() <= 8;
       if (onto) prefetch_tile(corner + tile_columns, at.rows, operands.columns);

@@ -14,7 +14,7 @@ void HostKernels::add_columns(const Tensor& dy, const Tensor& db, SumSite& site,
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
   const float* const from = dy.values<float>().data();
   std::int64_t* const sums = db.values<std::int64_t>().data();
-  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
+  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
     for (std::int64_t row = 0; row < rows; ++row) {
       rounding.add_numbers(sums + first, last - first, from + row * width + first);
     }
@@ -28,7 +28,7 @@ void HostKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Te
                      *const statistics = stats.values<float>().data();
   std::int64_t* const gains = dgain.values<std::int64_t>().data();
   std::int64_t* const shifts = dshift ? dshift->values<std::int64_t>().data() : nullptr;
-  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
+  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
     for (std::int64_t row = 0; row < rows; ++row) {
       const float *g = gradient + row * width + first, *v = input + row * width + first;
       const float mean = statistics[2 * row], rstd = statistics[2 * row + 1];
@@ -44,7 +44,7 @@ void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tenso
   const std::int32_t* const id = ids.values<std::int32_t>().data();
   const float* const from = dy.values<float>().data();
   std::int64_t* const sums = table.values<std::int64_t>().data();
-  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
+  rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t to = id[row] - first_id;
       if (to < 0 || to >= held) continue;
@@ -58,7 +58,7 @@ void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, c
   const std::int64_t rows = logits.dim(0), columns = logits.dim(1);
   const float *const from = logits.values<float>().data(), *const greatest = maxima.values<float>().data();
   std::int64_t* const to = sums.values<std::int64_t>().data();
-  rounded_for(queue, rows, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
+  rounded_for(queue, rows, site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
     for (std::int64_t row = first; row < last; ++row) {
       const float* z = from + row * columns;
       const float most = greatest[row];
@@ -70,7 +70,7 @@ void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, c
 void HostKernels::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue&) {
   const float* const from = losses.values<float>().data();
   std::int64_t& sum = total.values<std::int64_t>()[0];
-  rounded_for(Queue{}, losses.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
+  rounded_for(Queue{}, losses.count(), site, [&](std::int64_t first, std::int64_t last, SiteRounding& rounding) {
     sum = plus(sum, rounding.sum(last - first, [=](std::int64_t i) { return from[first + i]; }));
   });
 }

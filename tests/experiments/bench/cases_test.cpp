@@ -13,14 +13,14 @@ using Counts64 = std::vector<std::int64_t>;
 
 namespace {
 
-Stage stage(const std::string& backend, int ranks, bool native) {
+BenchWorld stage(const std::string& backend, int ranks, bool native) {
   return {backend, ranks, std::vector<bool>(std::size(collective_names), native)};
 }
 
 }  // namespace
 
 TEST_CASE("sizes that begin at zero continue with one element and grow by the factor") {
-  Wanted wanted;
+  WantedCases wanted;
   wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
   CHECK(counts(wanted, Collective::all_gather, DType::f32, 3) == Counts64{0, 3, 15, 255});
@@ -31,7 +31,7 @@ TEST_CASE("sizes that begin at zero continue with one element and grow by the fa
 }
 
 TEST_CASE("the largest size is always measured, once, whatever the factor") {
-  Wanted wanted;
+  WantedCases wanted;
   wanted.begin = 8, wanted.end = 1 << 20, wanted.factor = 8;  // 8 · 8ⁿ is never 1 MiB
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512, 4096, 32768, 262144, 1 << 20});
   wanted.end = 512;
@@ -47,13 +47,13 @@ TEST_CASE("the largest size is always measured, once, whatever the factor") {
 }
 
 TEST_CASE("the grid has every possible case once, and a line for each impossible one") {
-  Wanted wanted;
+  WantedCases wanted;
   wanted.ops = wanted.algorithms = wanted.dtypes = wanted.redops = wanted.roots = {"all"};
   wanted.begin = 8, wanted.factor = 1;
-  const Grid grid = make_grid(wanted, stage("mpi", 3, true));
+  const CaseGrid grid = make_grid(wanted, stage("mpi", 3, true));
   std::set<std::string> seen;
   std::size_t native = 0;
-  for (const Case& row : grid.cases) {
+  for (const BenchCase& row : grid.cases) {
     seen.insert(std::string(name_of(row.what)) + row.algorithm);
     native += row.algorithm == "native";
     CHECK(row.problem().size == 3);
@@ -71,29 +71,30 @@ TEST_CASE("the grid has every possible case once, and a line for each impossible
 }
 
 TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
-  Wanted wanted;
+  WantedCases wanted;
   wanted.ops = {"all_reduce", "broadcast"}, wanted.algorithms = {"one_shot", "native"}, wanted.roots = {"7"};
   wanted.factor = 1;
-  const Grid grid = make_grid(wanted, stage("ucx", 2, false));
+  const CaseGrid grid = make_grid(wanted, stage("ucx", 2, false));
   CHECK(grid.cases.size() == 2);  // the one-shot all_reduce, in place and out of place
   CHECK(grid.skipped.size() == 3);
   const auto refused = [](auto change) {
-    Wanted bad;
+    WantedCases bad;
     change(bad);
     refuse_unknown(bad);
   };
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.ops = {"al_reduce"}; }), says("did you mean \"all_reduce\"?"));
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.algorithms = {"rnig"}; }), says("did you mean \"ring\"?"));
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.dtypes = {"f23"}; }), says("unknown type"));
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.roots = {"-1"}; }), says("invalid root"));
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.begin = 9, w.end = 8; }), says("the largest size is below"));
-  CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
-  CHECK_NOTHROW(refused([](Wanted& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // skipped later, by name
+  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.ops = {"al_reduce"}; }), says("did you mean \"all_reduce\"?"));
+  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.algorithms = {"rnig"}; }), says("did you mean \"ring\"?"));
+  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.dtypes = {"f23"}; }), says("unknown type"));
+  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.roots = {"-1"}; }), says("invalid root"));
+  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.begin = 9, w.end = 8; }), says("the largest size is below"));
+  CHECK_NOTHROW(refused([](WantedCases& w) { w.algorithms = {"native", "auto", "all"}; }));
+  CHECK_NOTHROW(
+      refused([](WantedCases& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // skipped later, by name
 }
 
 TEST_CASE("an unknown algorithm is answered with the algorithms of the requested collectives only") {
   const auto refused = [](const std::vector<std::string>& ops, const std::string& algorithm) {
-    Wanted bad;
+    WantedCases bad;
     bad.ops = ops, bad.algorithms = {algorithm};
     refuse_unknown(bad);
   };
@@ -105,10 +106,10 @@ TEST_CASE("an unknown algorithm is answered with the algorithms of the requested
 
 TEST_CASE(
     "the first tenth of the cases roughly predicts the total time; with `together`, a question's cases are consecutive") {
-  Wanted wanted;
+  WantedCases wanted;
   wanted.ops = wanted.algorithms = {"all"};
   wanted.begin = 8, wanted.end = 16 << 20, wanted.factor = 16;
-  const std::vector<Case> cases = make_grid(wanted, stage("mpi", 4, true)).cases;
+  const std::vector<BenchCase> cases = make_grid(wanted, stage("mpi", 4, true)).cases;
   const auto seconds = [&](std::size_t c) {
     return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;
   };
@@ -126,7 +127,7 @@ TEST_CASE(
       const std::vector<std::size_t> turns = turns_of(cases, seed, together);
       REQUIRE(std::set(turns.begin(), turns.end()).size() == cases.size());
       CHECK((foretold(turns) > 0.45 && foretold(turns) < 1.8));
-      std::set<decltype(Case().question())> questions;
+      std::set<decltype(BenchCase().question())> questions;
       std::size_t changes = 0;
       for (std::size_t turn = 0; turn < turns.size(); ++turn) {
         questions.insert(cases[turns[turn]].question());

@@ -9,7 +9,7 @@ using namespace chorale;
 namespace {
 
 // A team of one rank. From the tenth on, each barrier takes 40 ms.
-struct BusyTeam final : bench::Team {
+struct BusyTeam final : bench::BenchTeam {
   explicit BusyTeam(Clock& clock) : clock(clock) {}
   int rank() const override { return 0; }
   int size() const override { return 1; }

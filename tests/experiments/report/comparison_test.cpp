@@ -19,7 +19,7 @@ Metric latency(const std::string& name, std::size_t launches, const std::string&
   return metric;
 }
 
-Difference only(const Comparison& comparison) {
+MetricDifference only(const Comparison& comparison) {
   REQUIRE(comparison.differences.size() == 1);
   return comparison.differences[0];
 }
@@ -27,10 +27,10 @@ Difference only(const Comparison& comparison) {
 }  // namespace
 
 TEST_CASE("only a significant loss of speed beyond the threshold counts as slower") {
-  const Difference fell{.name = "step_time", .unit = Unit::seconds, .p = 1e-4, .loss = 0.2, .is_speed = true};
+  const MetricDifference fell{.name = "step_time", .unit = Unit::seconds, .p = 1e-4, .loss = 0.2, .is_speed = true};
   CHECK(slower({fell}, 0.05).size() == 1);
   CHECK(slower({fell}, 0.25).empty());
-  Difference other = fell;
+  MetricDifference other = fell;
   other.is_speed = false;
   CHECK(slower({other}, 0.05).empty());
   other = fell, other.p = 0.2;
@@ -42,11 +42,11 @@ TEST_CASE("only a significant loss of speed beyond the threshold counts as slowe
 }
 
 TEST_CASE("a fall that the interval includes cannot be excluded, whichever way the estimate points") {
-  Difference wide{.name = "wide", .unit = Unit::seconds};
+  MetricDifference wide{.name = "wide", .unit = Unit::seconds};
   wide.is_speed = true, wide.loss = -0.1, wide.worst = 0.8, wide.p = 0.4;
   CHECK(perhaps_slower({wide}, 0.05).size() == 1);
   CHECK(perhaps_slower({wide}, 0.9).empty());
-  Difference other = wide;
+  MetricDifference other = wide;
   other.loss = 0.3, other.p = 0.001;
   CHECK(perhaps_slower({other}, 0.05).empty());  // certainly slower
   other = wide, other.is_speed = false;

@@ -151,7 +151,7 @@ TEST_CASE("a run that is silent for many steps is reported") {
   CHECK_FALSE(has(picture(metrics, {.silent_seconds = 9}), "nothing new"));
   CHECK(has(picture(metrics, {.silent_seconds = 11}), "nothing new for 11.0 s"));
   CHECK(has(picture(metrics, {.silent_seconds = 1e5, .columns = 80}), ": killed, or in a long step, evaluation or save\n"));
-  for (watch::Step& step : metrics.steps) step.step_time = 60;
+  for (watch::WatchedStep& step : metrics.steps) step.step_time = 60;
   CHECK_FALSE(has(line(metrics, {.silent_seconds = 500}), "nothing new"));
   CHECK(has(line(metrics, {.silent_seconds = 700}), "nothing new"));
 }

@@ -1,4 +1,4 @@
-#include "collectives/backends/ucx_connections.hpp"
+#include "collectives/backends/ucx_endpoints.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -94,7 +94,7 @@ Worker open_worker(ucp_context_h context) {
 }
 
 // Addresses differ in length, so the lengths are exchanged first.
-Connections::Connections(const mpi::Runtime& runtime)
+Endpoints::Endpoints(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
       context_(open_context(topology_of(runtime).hosts())),
@@ -119,7 +119,7 @@ Connections::Connections(const mpi::Runtime& runtime)
   ends_.resize(size, nullptr);
 }
 
-Connections::~Connections() {
+Endpoints::~Endpoints() {
   // During stack unwinding this rank ends alone, and the other ranks would not enter the barrier in close_all().
   if (std::uncaught_exceptions() == exceptions_) {
     close_all();
@@ -129,7 +129,7 @@ Connections::~Connections() {
   }
 }
 
-ucp_ep_h Connections::endpoint(int peer) {
+ucp_ep_h Endpoints::endpoint(int peer) {
   ucp_ep_h& end = ends_[static_cast<std::size_t>(peer)];
   if (end) return end;
   ucp_ep_params_t how{};
@@ -141,7 +141,7 @@ ucp_ep_h Connections::endpoint(int peer) {
 
 // Delivers all messages sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any
 // more.
-void Connections::close_all() noexcept {
+void Endpoints::close_all() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
     const ucp_request_param_t how{};  // the default mode flushes

@@ -31,10 +31,10 @@ Context open_context(int hosts);  // hosts: number of hosts of the run
 bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 
-class Connections {
+class Endpoints {
  public:
-  explicit Connections(const mpi::Runtime& runtime);  // collective; so is the destructor
-  ~Connections();
+  explicit Endpoints(const mpi::Runtime& runtime);  // collective; so is the destructor
+  ~Endpoints();
   ucp_context_h context() const { return context_.get(); }
   ucp_worker_h worker() const { return worker_.get(); }
   ucp_ep_h endpoint(int peer);
